@@ -1,0 +1,1 @@
+"""Departures from plain attention, one a file: each module has one `FEATURE`."""

@@ -1,0 +1,150 @@
+"""A case: one synthetic input, its conditions and its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from verify_attention.model.basics import Array, Condition, Expectation, Indices
+
+
+@dataclass(frozen=True)
+class Published:
+    """Printed numbers: `numbers[quantity][condition]` is an array `[H, Tq, Tk]` (output: `[H, Tq, d_v]`)."""
+
+    decimals: int
+    numbers: Mapping[str, Mapping[Condition, Array]]
+
+    @property
+    def limit(self) -> float:
+        """How far a number may be from its printed form: half a unit of the last decimal, and a little."""
+        return 0.5 * 10.0**-self.decimals + 1e-12
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Case:
+    """One synthetic input. Arrays are read-only float64.
+
+    `values` is None where the case gives none: the identity, whose output is the weights. `features` holds the
+    parameters of each departure from plain attention by its name (`key_shifts`: `[G, Tk, d_k]`). A block of a large
+    case is a case too: it knows the `whole` and where its heads and rows begin there.
+    """
+
+    id: str
+    q: Array  # [H, Tq, d_k]
+    keys: Array  # [G, Tk, d_k]
+    bQ: Array  # [H, d_k]
+    bK: Array  # [G, d_k]
+    scale: float
+    values: Array | None = None  # [G, Tk, d_v]
+    bV: Array | None = None  # [G, d_v]
+    features: Mapping[str, Any] = field(default_factory=dict)
+    expect: Mapping[str, Expectation] = field(default_factory=dict)
+    published: Published | None = None
+    title: str | None = None
+    source: str | None = None
+    tags: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 1
+    sha256: str = ""
+    whole: Case | None = None
+    first_head: int = 0
+    first_row: int = 0
+    condition: Condition | None = None  # set by `under`; any other change clears it
+    _under: dict[Condition, Case] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (self.q, self.keys, self.bQ, self.bK, self.values, self.bV, *self.features.values()):
+            if isinstance(array, np.ndarray):
+                array.flags.writeable = False
+
+    @property
+    def d_k(self) -> int:
+        """The width of queries and keys."""
+        return int(self.q.shape[-1])
+
+    @property
+    def d_v(self) -> int:
+        """The width of values: Tk where the values are the identity."""
+        return int(self.keys.shape[-2] if self.values is None else self.values.shape[-1])
+
+    @property
+    def scores_shape(self) -> tuple[int, int, int]:
+        """The shape of scores and weights, `[H, Tq, Tk]`."""
+        return self.q.shape[0], self.q.shape[1], self.keys.shape[1]
+
+    @property
+    def kv_head(self) -> Indices:
+        """For each query head the key-value head that it uses, `[H]`."""
+        heads, kv_heads = len(self.q), len(self.keys)
+        return np.arange(heads) // (heads // kv_heads)
+
+    @property
+    def key_shifts(self) -> Array | None:
+        """The vector that each key gets besides the common bias, `[G, Tk, d_k]`."""
+        return self.features.get("key_shifts")
+
+    @property
+    def one_key(self) -> str | None:
+        """The reason why nothing can be said of weights where each row sees one key only; else None."""
+        return "vacuous: a row has one key, whose weight is 1 in any event" if self.keys.shape[1] < 2 else None
+
+    def but(self, **changes: Any) -> Case:
+        """Return a changed copy."""
+        return replace(self, **{"condition": None, **changes})
+
+    def under(self, condition: Condition) -> Case:
+        """Return the case with no bias, bQ only, bK only or both; the same object each time.
+
+        Key shifts belong to the K side: they are there under `k` and `qk`. bV stays under all four.
+        """
+        if condition not in self._under:
+            changes: dict[str, Any] = {"condition": condition}
+            if "q" not in condition:
+                changes["bQ"] = np.zeros_like(self.bQ)
+            if "k" not in condition:
+                changes["bK"] = np.zeros_like(self.bK)
+                changes["features"] = {name: value for name, value in self.features.items() if name != "key_shifts"}
+            self._under[condition] = self.but(**changes)
+        return self._under[condition]
+
+    def blocks(self, largest: int = 2**19) -> Iterator[Case]:
+        """Yield the case in blocks of at most `largest` scores: rows are independent, and so are heads.
+
+        A small case is its own only block. A block has one head and at least two rows where the case has them.
+        """
+        heads, rows, keys = self.scores_shape
+        if heads * rows * keys <= largest:
+            yield self
+            return
+        step = max(2, largest // keys)
+        for head in range(heads):
+            for row in range(0, rows, step):
+                yield self._block(head, row, row + step)
+
+    def _block(self, head: int, start: int, stop: int) -> Case:
+        kv = int(self.kv_head[head])
+        one, kv_one, rows = slice(head, head + 1), slice(kv, kv + 1), slice(start, stop)
+        printed = self.published and replace(
+            self.published,
+            numbers={
+                quantity: {condition: array[one, rows] for condition, array in by_condition.items()}
+                for quantity, by_condition in self.published.numbers.items()
+            },
+        )
+        return self.but(
+            q=self.q[one, rows],
+            keys=self.keys[kv_one],
+            bQ=self.bQ[one],
+            bK=self.bK[kv_one],
+            values=None if self.values is None else self.values[kv_one],
+            bV=None if self.bV is None else self.bV[kv_one],
+            features={name: value[kv_one] for name, value in self.features.items()},
+            published=printed,
+            whole=self,
+            first_head=head,
+            first_row=start,
+        )

@@ -1,0 +1,112 @@
+"""Claims about attention: equations, the faults that they must catch, and the features that take them away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Literal
+
+from verify_attention.model.basics import Array, Flags
+from verify_attention.model.case import Case
+from verify_attention.model.trace import Implementation
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """An equation on one case, or a part of one: two arrays that should agree.
+
+    Arrays are `[H, Tq]` or `[H, Tq, n]`; `axis` names the last one. `rounding` bounds how far correct floating-point
+    code may bring the sides apart; it is computed from the case, never from the output. `moves` is what an
+    implementation that did nothing would leave out: where all of it is ~0, the equation proves nothing. `counts`
+    selects the elements that the claim is about. `limit` replaces the tolerance (printed numbers). Sides that
+    `contrast` must differ, not agree.
+    """
+
+    of: str
+    left: Array
+    right: Array
+    rounding: Array | float
+    axis: Literal["key", "channel"] = "key"
+    moves: Array | float | None = None
+    counts: Flags | None = None
+    limit: float | None = None
+    contrast: bool = False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake in words, and the implementation that makes it."""
+
+    mistake: str
+    implementation: Implementation
+
+
+def always(_case: Case) -> str | None:
+    """Apply to every case."""
+    return None
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A module with one constant: its name is the plugin's, its docstring the documentation."""
+
+    module: str
+    doc: str
+
+    @property
+    def claim(self) -> str:
+        """What it says, in one sentence."""
+        return self.doc.partition("\n")[0]
+
+    @property
+    def derivation(self) -> str:
+        """Why that is so."""
+        return self.doc.partition("\n")[2].strip()
+
+
+@dataclass(frozen=True)
+class Invariant(Plugin):
+    """A claim about attention, as an equation with two independently computed sides.
+
+    `applies` returns None, or the reason why the case is not one that the claim is about. `vacuous` completes that
+    reason where every `moves` of the equation is ~0. `needs` are traits of the formula that features may take away.
+    `check` is the name of the article's check that this invariant repeats.
+    """
+
+    formula: str
+    source: str
+    sides: Callable[[Case, Implementation], Iterator[Sides]]
+    faults: tuple[Fault, ...]
+    vacuous: str = ""
+    needs: frozenset[str] = frozenset()
+    applies: Callable[[Case], str | None] = always
+    check: str | None = None
+
+    def __reduce__(self) -> tuple[Callable[[str], Invariant], tuple[str]]:
+        """Travel between processes by name: the functions inside may be lambdas."""
+        return _invariant_of, (self.module,)
+
+    @cached_property
+    def name(self) -> str:
+        """The claim as a clause, in kebab-case: the module's name."""
+        return self.module.rpartition(".")[2].replace("_", "-")
+
+
+def _invariant_of(module: str) -> Invariant:
+    found: Invariant = import_module(module).INVARIANT
+    return found
+
+
+@dataclass(frozen=True)
+class Feature(Plugin):
+    """One departure from plain attention: where it acts, and which traits of the formula it takes away."""
+
+    stage: Literal["vectors", "scores", "mask", "normalisation"]
+    takes: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """The key under `features` in a case: the module's name, as it is."""
+        return self.module.rpartition(".")[2]

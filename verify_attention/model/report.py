@@ -1,0 +1,85 @@
+"""What is found: findings, cases with their findings, and the report of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from verify_attention.model.basics import Condition, Expectation, Status
+from verify_attention.model.case import Case
+
+
+class Worst(NamedTuple):
+    """The element that decides a finding: the quantity, its place in the case, and both sides there."""
+
+    of: str
+    head: int
+    row: int
+    axis: Literal["key", "channel"] | None
+    position: int | None
+    left: float
+    right: float
+
+    def __str__(self) -> str:
+        last = "" if self.axis is None else f", {self.axis} {self.position}"
+        return f"{self.of} at head {self.head}, row {self.row}{last}"
+
+
+class Finding(NamedTuple):
+    """What one invariant says of one case under one implementation.
+
+    `observed`, `deviation`, `limit`, `rounding_bound` and `worst` are None where nothing was measured. A rounding
+    bound of infinity promises nothing: a score may overflow, or a weight may be anything. `checked` says whether the
+    equation was really tested: it could have failed.
+    """
+
+    invariant: str
+    status: Status
+    expected: Expectation
+    observed: Expectation | None = None
+    deviation: float | None = None
+    limit: float | None = None
+    rounding_bound: float | None = None
+    worst: Worst | None = None
+    reason: str | None = None
+
+    @property
+    def checked(self) -> bool:
+        """Whether the equation was tested in earnest."""
+        return self.status in {"pass", "fail", "inconclusive"} and self.observed is not None
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far two numbers may be apart: `max(rtol·max(|l|, |r|), atol)`."""
+
+    rtol: float = 1e-12
+    atol: float = 1e-12
+
+
+@dataclass(frozen=True)
+class CaseReport:
+    """A case, its traces by condition and its findings in the order of the invariants.
+
+    `conditions[condition][quantity]` is an array, or what `results.Summary` keeps of a large one.
+    """
+
+    case: Case
+    conditions: Mapping[Condition, Mapping[str, Any]]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a run found."""
+
+    implementation: str
+    tolerance: Tolerance
+    cases: tuple[CaseReport, ...]
+
+    def findings(self) -> Iterator[tuple[Case, Finding]]:
+        """Yield every finding with its case."""
+        for entry in self.cases:
+            for finding in entry.findings:
+                yield entry.case, finding

@@ -1,0 +1,24 @@
+"""Where the shipped cases and schemas are: inside a wheel, or at the top of a checkout."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def folder(name: str) -> Path:
+    """Return the shipped folder `cases` or `schemas`."""
+    packed = _PACKAGE / "data" / name
+    return packed if packed.is_dir() else _PACKAGE.parent / name
+
+
+@cache
+def schema(name: str) -> dict[str, Any]:
+    """Return the schema `case` or `results`."""
+    text = (folder("schemas") / f"{name}.schema.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document
