@@ -1,0 +1,123 @@
+"""The rounding bound promises that correct float64 code stays below it; here correct code is held to it."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from making import INVARIANTS, TOLERANCE, article_case, random_case, rng, wild_cases
+
+from verify_attention import comparison, rounding
+from verify_attention.engine import run, run_case
+from verify_attention.model import Case
+from verify_attention.pipeline import CORE
+
+
+def test_no_equation_exceeds_its_bound_in_20000_random_cases():
+    draw = rng(20_000)
+    beyond_tolerance, largest, checked = Counter(), Counter(), Counter()
+    cases = [case for _ in range(400) for case in wild_cases(draw, 50)]
+    assert len(cases) == 20_000
+    for report in run(cases, CORE, INVARIANTS.values(), TOLERANCE, jobs=2):
+        for finding in report.findings:
+            assert finding.status in {"pass", "inconclusive", "skipped"}, finding
+            if finding.checked and finding.rounding_bound < np.inf:
+                checked[finding.invariant] += 1
+                share = finding.deviation / finding.rounding_bound
+                largest[finding.invariant] = max(largest[finding.invariant], share)
+                beyond_tolerance[finding.invariant] += finding.observed == "within-rounding"
+    # The test had something to find: bounds were needed, and they are no larger than 250 times the worst case.
+    assert beyond_tolerance["key-bias-leaves-weights"] > 2000
+    assert beyond_tolerance["key-bias-leaves-output"] > 2000
+    assert beyond_tolerance["query-bias-moves-score-gaps"] > 2000
+    assert beyond_tolerance["lse-moves-with-the-key-bias"] > 50
+    assert {name: share for name, share in largest.items() if share < 0.004} == {}
+    always = {name for name, invariant in INVARIANTS.items() if invariant.applies(random_case(rng(0))) is None}
+    assert {name for name in always if checked[name] < 1000} == set()
+
+
+def test_a_bound_a_thousand_times_smaller_would_be_exceeded(monkeypatch):
+    """The test above can fail."""
+    monkeypatch.setattr(rounding, "UNIT", rounding.UNIT / 1000)
+    draw = rng(1)
+    statuses = Counter(
+        finding.status
+        for case in (case for _ in range(100) for case in wild_cases(draw, 1))
+        for finding in run_case(case, CORE, INVARIANTS.values(), TOLERANCE).findings
+    )
+    assert statuses["fail"] > 50
+
+
+def test_bounds_are_larger_than_the_errors_of_the_trace_itself():
+    """Scores, weights, output and LSE each stay within their own bound of what longdouble-free exact sums give."""
+    import mpmath
+
+    mpmath.mp.dps = 60
+    draw = rng(2)
+    for _ in range(25):
+        case = wild_cases(draw, 1)[0].but(features={})
+        case = (
+            case
+            if case.values is not None
+            else case.but(values=np.ones((len(case.keys), case.keys.shape[1], 1)), bV=None)
+        )
+        trace = CORE(case)
+        head, row = len(case.q) - 1, 0
+        query = [mpmath.mpf(a) + mpmath.mpf(b) for a, b in zip(case.q[head, row], case.bQ[head], strict=True)]
+        keys = [[mpmath.mpf(a) + mpmath.mpf(b) for a, b in zip(key, case.bK[-1], strict=True)] for key in case.keys[-1]]
+        scores = [mpmath.fdot(query, key) * case.scale for key in keys]
+        top = max(scores)
+        powers = [mpmath.exp(score - top) for score in scores]
+        total = mpmath.fsum(powers)
+        for key, score in enumerate(scores):
+            assert abs(score - trace.scores[head, row, key]) <= rounding.scores(case)[head, row, key]
+            assert abs(powers[key] / total - trace.weights[head, row, key]) <= rounding.weights(case)[head, row, 0]
+        assert abs(top + mpmath.log(total) - trace.lse[head, row]) <= rounding.lse(case)[head, row]
+        bias = np.zeros(case.d_v) if case.bV is None else case.bV[-1]
+        for channel in range(case.d_v):
+            column = [mpmath.mpf(v) + mpmath.mpf(bias[channel]) for v in case.values[-1, :, channel]]
+            output = mpmath.fdot(powers, column) / total
+            assert abs(output - trace.output[head, row, channel]) <= rounding.output(case)[head, row, channel]
+
+
+def test_the_article_s_bound_by_hand():
+    """A_0 = (1·(1 + 3) + 0)/√2 for the row (1, 0) with |k| + |bK| ≤ (1 + 3, 1 + 2): the bound is γ_14 of it."""
+    case = article_case().under("k")
+    unit = 2.0**-53
+    assert rounding.scores(case)[0, 0, 0] == pytest.approx(14 * unit * 4 / 2**0.5, rel=1e-9)
+
+
+def test_a_bound_as_large_as_a_weight_promises_nothing():
+    case = random_case(rng(3), bK=np.full((3, 7), 1e16))
+    assert np.isinf(rounding.weights(case.under("k"))).all()
+    assert np.isinf(rounding.output(case.under("k"))).all()
+
+
+def overflowing() -> Case:
+    return random_case(rng(4), q=np.full((6, 4, 7), 1e200), keys=np.full((3, 5, 7), 1e200))
+
+
+def test_scores_that_overflow_are_inconclusive_and_never_pass_within_rounding():
+    expect = dict.fromkeys(INVARIANTS, "within-rounding")
+    for case in (overflowing(), overflowing().but(expect=expect)):
+        statuses = {f.invariant: f.status for f in run_case(case, CORE, INVARIANTS.values(), TOLERANCE).findings}
+        assert statuses["scores-follow-the-formula"] == "inconclusive"
+        assert statuses["key-bias-leaves-weights"] == "inconclusive"
+        assert statuses["weights-sum-to-one"] == "inconclusive"
+        assert "fail" not in statuses.values()
+
+
+def test_the_measured_trouble_with_a_fixed_tolerance():
+    """SPEC's measurement: 1e-12 alone fails correct code at |bK| = 1e10, and never at 1."""
+    draw = rng(5)
+    exceeded = {}
+    for size in (1.0, 1e10):
+        cases = [random_case(draw, bK=size * draw.normal(size=(3, 7))) for _ in range(50)]
+        exceeded[size] = sum(
+            np.abs(CORE(case.under("k")).weights - CORE(case.under("none")).weights).max() > 1e-12 for case in cases
+        )
+    assert exceeded[1.0] == 0
+    assert exceeded[1e10] > 40
+
+
+def test_control_margin():
+    assert 1e6 * TOLERANCE.atol == comparison.CONTROL

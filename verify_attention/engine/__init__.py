@@ -1,0 +1,79 @@
+"""Judge invariants on cases: one at a time, many together, or in several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from verify_attention.engine.single import run_case
+from verify_attention.engine.stack import by_shape, judged_together
+from verify_attention.model import Case, CaseReport, Finding, Implementation, Invariant, Tolerance
+from verify_attention.plugins import invariants
+from verify_attention.summary import LARGEST
+
+__all__ = ["invariants", "judge", "run", "run_case"]
+
+MOST_CASES, MOST_SCORES = 256, 2**20  # of cases that are judged before the first of them is reported
+
+
+def judge(
+    invariant: Invariant, case: Case, implementation: Implementation, tolerance: Tolerance | None = None
+) -> Finding:
+    """Judge one invariant on one case."""
+    return run_case(case, implementation, [invariant], tolerance or Tolerance()).findings[0]
+
+
+def run(
+    cases: Sequence[Case],
+    implementation: Implementation,
+    chosen: Iterable[Invariant],
+    tolerance: Tolerance,
+    *,
+    largest: float = LARGEST["auto"],
+    jobs: int = 1,
+) -> Iterator[CaseReport]:
+    """Judge many cases, in one process or in `jobs`; the order is the cases' in any event."""
+    work = partial(_chunk, implementation=implementation, chosen=list(chosen), tolerance=tolerance, largest=largest)
+    if jobs == 1:
+        for chunk in _chunks(cases):
+            yield from work(chunk)
+        return
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - start-up counts where nothing is parallel
+
+    with ProcessPoolExecutor(jobs) as pool:
+        for reports in pool.map(work, list(_chunks(cases))):
+            yield from reports
+
+
+def _chunks(cases: Sequence[Case]) -> Iterator[list[Case]]:
+    """Cut cases into runs of many small ones or few large ones."""
+    chunk: list[Case] = []
+    scores = 0
+    for case in cases:
+        heads, rows, keys = case.scores_shape
+        if chunk and (len(chunk) == MOST_CASES or scores + heads * rows * keys > MOST_SCORES):
+            yield chunk
+            chunk, scores = [], 0
+        chunk.append(case)
+        scores += heads * rows * keys
+    if chunk:
+        yield chunk
+
+
+def _chunk(
+    cases: Sequence[Case],
+    implementation: Implementation,
+    chosen: Sequence[Invariant],
+    tolerance: Tolerance,
+    largest: float,
+) -> list[CaseReport]:
+    """Judge cases of equal shape together where the implementation allows it, the others one by one."""
+    together: dict[int, CaseReport] = {}
+    if getattr(implementation, "independent_heads", False):
+        for group in by_shape(cases).values():
+            found = judged_together([cases[index] for index in group], implementation, chosen, tolerance, largest)
+            together.update((index, report) for index, report in zip(group, found, strict=True) if report is not None)
+    return [
+        together.get(index) or run_case(case, implementation, chosen, tolerance, largest)
+        for index, case in enumerate(cases)
+    ]

@@ -1,0 +1,100 @@
+"""Judge one case: ask whether each claim applies, compare its sides, and gather the traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
+from verify_attention.engine.tally import Tally, unchecked
+from verify_attention.model import (
+    CONDITIONS,
+    Case,
+    CaseReport,
+    Condition,
+    Finding,
+    Implementation,
+    Invariant,
+    NotShownError,
+    Tolerance,
+)
+from verify_attention.plugins import features
+from verify_attention.summary import LARGEST, Gathering
+
+
+def run_case(
+    case: Case,
+    implementation: Implementation,
+    chosen: Iterable[Invariant],
+    tolerance: Tolerance,
+    largest: float = LARGEST["auto"],
+) -> CaseReport:
+    """Judge invariants on one case, block by block, and gather the traces of its four conditions.
+
+    Of an array of more than `largest` numbers only a summary is kept.
+    """
+    findings: dict[str, Finding] = {}
+    tallies: dict[str, Tally] = {}
+    traces: dict[tuple[Condition, str], Gathering] = {}
+    chosen = list(chosen)
+    for invariant in chosen:
+        reason = invariant.applies(case)
+        if reason is not None:
+            findings[invariant.name] = unchecked(invariant, case, reason)
+        else:
+            tallies[invariant.name] = Tally(invariant, case, tolerance, case.expect.get(invariant.name, "holds"))
+    with np.errstate(all="ignore"):
+        for block in case.blocks():
+            attend = Attend(implementation)
+            _gather(traces, case, block, attend, largest)
+            for name, tally in list(tallies.items()):
+                stopped = _add(tally, block, attend)
+                if stopped is not None:
+                    findings[name] = stopped
+                    del tallies[name]
+    for name, tally in tallies.items():
+        findings[name] = tally.finding(missing_traits(tally.invariant, case))
+    return CaseReport(case, _conditions(traces), tuple(findings[invariant.name] for invariant in chosen))
+
+
+def missing_traits(invariant: Invariant, case: Case) -> dict[str, str]:
+    """Return the traits that an invariant needs and a feature of the case takes away: `{trait: feature}`."""
+    known = features() if case.features else {}
+    return {trait: name for name in case.features for trait in sorted(known[name].takes & invariant.needs)}
+
+
+def _add(tally: Tally, block: Case, attend: Attend) -> Finding | None:
+    """Add a block to a tally, or return the finding that ends it."""
+    name, expected = tally.invariant.name, tally.expected
+    try:
+        for sides in tally.invariant.sides(block, attend):
+            tally.add(sides, block)
+    except CrashedError as error:
+        return Finding(name, "crashed", expected, reason=str(error))
+    except NotOfferedError as error:
+        return Finding(name, "skipped", expected, reason=f"not offered: {error}")
+    except NotShownError as error:
+        return Finding(name, "skipped", expected, reason=f"not shown: the implementation does not show its {error}")
+    return None
+
+
+def _gather(
+    traces: dict[tuple[Condition, str], Gathering], case: Case, block: Case, attend: Attend, largest: float
+) -> None:
+    for condition in CONDITIONS:
+        try:
+            trace = attend(block.under(condition))
+        except (CrashedError, NotOfferedError):
+            continue
+        for name, array in {**trace.inside, "output": trace.output}.items():
+            shape = case.scores_shape[:2] + array.shape[2:]
+            traces.setdefault((condition, name), Gathering(shape, largest)).add(array)
+
+
+def _conditions(traces: dict[tuple[Condition, str], Gathering]) -> dict[Condition, dict[str, object]]:
+    conditions: dict[Condition, dict[str, object]] = {condition: {} for condition in CONDITIONS}
+    for (condition, name), gathering in traces.items():
+        if gathering.complete:
+            conditions[condition][name] = gathering.result()
+    return conditions

@@ -1,0 +1,170 @@
+"""Judge many small cases of equal shape together: heads are independent, so N cases of H heads are one of N·H heads.
+
+Only what is plain is decided here: every element of every equation within its limit. A case where one is not is
+judged by itself, so that both ways find the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from verify_attention import comparison
+from verify_attention.engine.attend import Attend
+from verify_attention.engine.tally import Tally, unchecked
+from verify_attention.model import (
+    CONDITIONS,
+    Array,
+    Case,
+    CaseReport,
+    Finding,
+    Flags,
+    Implementation,
+    Indices,
+    Invariant,
+    Sides,
+    Tolerance,
+)
+from verify_attention.summary import summarised
+
+LARGEST_CASE = 1024  # scores; larger cases gain nothing
+
+
+def shape_key(case: Case) -> Hashable | None:
+    """Return what cases have in common that can be judged together; None for a case that is judged by itself."""
+    if case.features or case.expect or case.published is not None or np.prod(case.scores_shape) > LARGEST_CASE:
+        return None
+    values = None if case.values is None else case.values.shape
+    return case.q.shape, case.keys.shape, values, case.bV is None, case.scale
+
+
+def judged_together(
+    cases: Sequence[Case],
+    implementation: Implementation,
+    chosen: Sequence[Invariant],
+    tolerance: Tolerance,
+    largest: float,
+) -> Iterator[CaseReport | None]:
+    """Judge cases of one `shape_key`; None for each that must be judged by itself."""
+    stack, attend = stacked(cases), Attend(implementation)
+    found: list[list[Finding]] = [[] for _ in cases]
+    plain = np.ones(len(cases), dtype=bool)
+    with np.errstate(all="ignore"):
+        for invariant in chosen:
+            _judge(invariant, cases, _Stack(stack, attend, tolerance), found, plain)
+        heads = len(cases[0].q)
+        traces = {condition: attend(stack.under(condition)) for condition in CONDITIONS}
+    for index, case in enumerate(cases):
+        own = slice(index * heads, (index + 1) * heads)
+        conditions = {
+            condition: {
+                name: summarised(array[own], largest)
+                for name, array in (*trace.inside.items(), ("output", trace.output))
+            }
+            for condition, trace in traces.items()
+        }
+        yield CaseReport(case, conditions, tuple(found[index])) if plain[index] else None
+
+
+def stacked(cases: Sequence[Case]) -> Case:
+    """Return one case with the heads of all, one case after the other."""
+
+    def joined(name: str) -> Array | None:
+        arrays = [getattr(case, name) for case in cases]
+        return None if arrays[0] is None else np.concatenate(arrays)
+
+    return cases[0].but(id="", **{name: joined(name) for name in ("q", "keys", "bQ", "bK", "values", "bV")})
+
+
+@dataclass(frozen=True)
+class _Stack:
+    case: Case
+    attend: Attend
+    tolerance: Tolerance
+
+
+def _judge(
+    invariant: Invariant, cases: Sequence[Case], stack: _Stack, found: list[list[Finding]], plain: Flags
+) -> None:
+    """Add one invariant's finding to every case's, and strike out the cases that are not plain."""
+    reasons = [invariant.applies(case) for case in cases]
+    best = None
+    if not all(reasons):
+        best = _Best(len(cases), stack.tolerance)
+        for sides in invariant.sides(stack.case, stack.attend):
+            best.add(sides)
+    for index, (case, reason) in enumerate(zip(cases, reasons, strict=True)):
+        if reason is not None or best is None:
+            found[index].append(unchecked(invariant, case, reason or ""))
+            continue
+        plain[index] &= best.plain[index]
+        tally = Tally(invariant, case, stack.tolerance, "holds", best.measure(index), bool(best.moved[index]))
+        found[index].append(tally.finding({}))
+
+
+@dataclass
+class _Best:
+    """For every case the element with the largest deviation in its limits, over the parts of one equation."""
+
+    count: int
+    tolerance: Tolerance
+    parts: list[Sides] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.size: Array = np.full(self.count, -1.0)
+        self.part: Indices = np.zeros(self.count, dtype=int)
+        self.flat: Indices = np.zeros(self.count, dtype=int)
+        self.numbers: Array = np.zeros((3, self.count))
+        self.plain: Flags = np.ones(self.count, dtype=bool)
+        self.moved: Flags = np.zeros(self.count, dtype=bool)
+
+    def add(self, sides: Sides) -> None:
+        """Take one part of the equation on all cases."""
+        deviation: Array = np.abs(sides.left - sides.right)
+        limit = comparison.limit_of(self.tolerance, sides.left, sides.right)
+        size = self._rows(deviation / limit)
+        if sides.counts is not None:
+            size = np.where(self._rows(np.broadcast_to(sides.counts, deviation.shape)), size, -1.0)
+        flat = size.argmax(axis=1)
+        cases = np.arange(self.count)
+        top = size[cases, flat]
+        self.plain &= top < 1
+        better = top > self.size
+        bound = np.broadcast_to(sides.rounding, deviation.shape)
+        numbers = [self._rows(array)[cases, flat] for array in (deviation, limit, bound)]
+        self.numbers = np.where(better, numbers, self.numbers)
+        self.size, self.flat = np.where(better, top, self.size), np.where(better, flat, self.flat)
+        self.part = np.where(better, len(self.parts), self.part)
+        self.parts.append(sides)
+        if sides.moves is None:
+            self.moved[:] = True
+        else:
+            over = np.abs(sides.moves) > comparison.limit_of(self.tolerance, sides.moves, 0.0)
+            self.moved |= self._rows(over).any(axis=1)
+
+    def _rows(self, array: Array) -> Array:
+        return array.reshape(self.count, -1)
+
+    def measure(self, index: int) -> comparison.Measure | None:
+        """Return what was measured on one case."""
+        if self.size[index] < 0:
+            return None
+        sides = self.parts[self.part[index]]
+        heads, *rest = sides.left.shape
+        place = np.unravel_index(self.flat[index], (heads // self.count, *rest))
+        inside = (index * (heads // self.count) + place[0], *place[1:])
+        deviation, limit, bound = self.numbers[:, index].tolist()
+        worst = comparison.worst(sides, tuple(map(int, place)), float(sides.left[inside]), float(sides.right[inside]))
+        return comparison.Measure(deviation, limit, bound, worst, (0, float(self.size[index])))
+
+
+def by_shape(cases: Iterable[Case]) -> dict[Hashable, list[int]]:
+    """Return the places of the cases that can be judged together, by what they have in common."""
+    groups: dict[Hashable, list[int]] = {}
+    for index, case in enumerate(cases):
+        key = shape_key(case)
+        if key is not None:
+            groups.setdefault(key, []).append(index)
+    return groups

@@ -1,0 +1,90 @@
+"""What the parts and blocks of one equation have shown, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from verify_attention import comparison
+from verify_attention.model import Case, Expectation, Finding, Invariant, Sides, Tolerance
+
+
+@dataclass
+class Tally:
+    """What the parts and blocks of one equation have shown so far."""
+
+    invariant: Invariant
+    case: Case
+    tolerance: Tolerance
+    expected: Expectation
+    measure: comparison.Measure | None = None
+    moved: bool = False
+    contrast: bool | None = None
+
+    def add(self, sides: Sides, block: Case) -> None:
+        """Take one part of the equation on one block of the case."""
+        if sides.contrast:
+            found = comparison.measure(sides, self.tolerance, "breaks", block)
+            differs = found is not None and comparison.status("breaks", *found.numbers) == "pass"
+            self.contrast = bool(self.contrast) or differs
+            return
+        self.moved = self.moved or comparison.moves(sides, self.tolerance)
+        found = comparison.measure(sides, self.tolerance, self.expected, block)
+        if found is not None and (self.measure is None or found.rank > self.measure.rank):
+            self.measure = found
+
+    def finding(self, missing: Mapping[str, str]) -> Finding:
+        """Conclude. `missing` names for each trait that the claim lacks here the feature that takes it away.
+
+        An equation that proves nothing here is skipped, unless it breaks all the same.
+        """
+        found = self.measure
+        if found is None or not (self.moved or (found.observed == "breaks" and self.expected != "breaks")):
+            return unchecked(self.invariant, self.case, f"vacuous: {self.invariant.vacuous}")
+        status = comparison.status(self.expected, *found.numbers)
+        reason = None if status == "pass" else _explained(self.expected, found)
+        if missing and self.invariant.name not in self.case.expect:
+            taken = ", ".join(f'{feature} takes away "{trait}"' for trait, feature in missing.items())
+            status, reason = "skipped", f"not claimed: {taken}; {_measured(found)}"
+        elif status == "pass" and self.contrast is False:
+            status, reason = "inconclusive", f"the gaps move, but no weight moves by {comparison.CONTROL:g}"
+        return Finding(
+            self.invariant.name,
+            status,
+            self.expected,
+            found.observed,
+            *found.numbers,
+            worst=found.worst,
+            reason=reason,
+        )
+
+
+def unchecked(invariant: Invariant, case: Case, reason: str) -> Finding:
+    """Return a finding on an equation that could not have failed here; believing otherwise is inconclusive."""
+    expected = case.expect.get(invariant.name)
+    if expected is None:
+        return Finding(invariant.name, "skipped", "holds", reason=reason)
+    return Finding(
+        invariant.name, "inconclusive", expected, reason=f"expected {expected}, but nothing was checked: {reason}"
+    )
+
+
+def _measured(found: comparison.Measure) -> str:
+    return f"the sides differ by {found.deviation:.2g} at {found.worst}"
+
+
+def _explained(expected: Expectation, found: comparison.Measure) -> str:
+    """Say why a finding is not a pass."""
+    deviation, limit, bound = found.numbers
+    if bound == np.inf and found.observed == "within-rounding":
+        return f"ill-conditioned: at {found.worst} rounding alone may exceed any answer, or a score overflows float64"
+    if expected == "breaks" and found.observed == "holds":
+        return f"expected to break, but the sides agree: {_measured(found)}, limit {limit:.2g}"
+    if expected == "breaks" and np.isfinite(deviation):
+        least = max(comparison.CONTROL, bound)
+        return f"expected to break, but {_measured(found)}, and a control must move by more than {least:.2g}"
+    if found.observed == "within-rounding":
+        return f"ill-conditioned: {_measured(found)}, limit {limit:.2g}, within the rounding bound {bound:.2g}"
+    return f"{_measured(found)}, limit {limit:.2g}, rounding bound {bound:.2g}"

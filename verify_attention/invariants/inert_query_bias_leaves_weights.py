@@ -1,0 +1,91 @@
+"""A Q bias whose product with every key is the same changes no weight.
+
+The Q bias adds s·bQ·k_j to the score of key j. Where bQ·k_j is the same for all keys, that is a common shift. It is
+decided exactly, on the binary64 numbers, and for each head by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from verify_attention import rounding, terms
+from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE, biased_queries
+
+_inert: WeakKeyDictionary[Case, Flags] = WeakKeyDictionary()
+
+
+def inert_heads(case: Case) -> Flags:
+    """Return which query heads have a non-zero bQ with the same bQ·k_j for every key, `[H]`."""
+    if case not in _inert:
+        found = [
+            bool(bias.any()) and _same_product(bias, case.keys[group])
+            for bias, group in zip(case.bQ, case.kv_head, strict=True)
+        ]
+        _inert[case] = np.array(found)
+    return _inert[case]
+
+
+def _same_product(bias: Array, keys: Array) -> bool:
+    """Decide whether bQ·k_j is the same for all keys, in rational numbers where floating point cannot tell."""
+    products = terms.exact_product(bias[None], keys.T)[0]
+    if (products != products[0]).any():
+        return False
+    used = bias.nonzero()[0]
+    exact = [sum(Fraction(b) * Fraction(k) for b, k in zip(bias[used], key[used], strict=True)) for key in keys]
+    return all(product == exact[0] for product in exact)
+
+
+def _counts(case: Case) -> Flags:
+    if case.whole is None:
+        return inert_heads(case)
+    return inert_heads(case.whole)[case.first_head : case.first_head + len(case.q)]
+
+
+def applies(case: Case) -> str | None:
+    """Ask for an inert head with at least two keys."""
+    if not case.bQ.any():
+        return "vacuous: bQ is 0 in every head"
+    if case.one_key:
+        return case.one_key
+    return None if inert_heads(case).any() else "no head's bQ has the same product with every key"
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare the weights of inert heads with bQ and without."""
+    with_bias, without = case.under("q"), case.under("none")
+    yield Sides(
+        "weights[q] − weights[none]",
+        attend(with_bias).weights,
+        attend(without).weights,
+        rounding=rounding.promising(rounding.weights(with_bias) + rounding.weights(without)),
+        counts=_counts(case)[:, None, None],
+    )
+
+
+def first_channel_only(case: Case) -> Array:
+    """Add only the first non-zero channel of the Q bias."""
+    first = np.cumsum(case.bQ != 0, axis=-1) == 1
+    return case.q + (case.bQ * first)[:, None]
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="bQ·k_a = bQ·k_b for all keys a, b  ⟹  weights(q, k, bQ, 0) = weights(q, k, 0, 0)",
+    source="article, section 3",
+    check="the exception in which Q has no effect",
+    needs=frozenset({"shift-invariant softmax"}),
+    applies=applies,
+    sides=sides,
+    faults=(
+        Fault(
+            "a Q bias doubles the queries", CORE.but(queries=lambda case: biased_queries(case) * (1 + case.bQ.any()))
+        ),
+        Fault("only the first channel of the Q bias is added", CORE.but(queries=first_channel_only)),
+    ),
+)

@@ -1,0 +1,53 @@
+"""The LSE of a row moves by exactly what the K bias adds to its scores.
+
+log Σ_j exp(S_ij + c_i) = c_i + log Σ_j exp(S_ij), with c_i = s·q_i·bK. Kernels that merge parts of a row by their LSE
+depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verify_attention import rounding, terms
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE, softmax
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare the change of the LSE with the row's number."""
+    with_bias, without = case.under("k"), case.under("none")
+    number = terms.row_shift(case, "k")
+    yield Sides(
+        "lse[k] − lse[none]",
+        attend(with_bias).lse - attend(without).lse,
+        number,
+        rounding=rounding.lse(with_bias) + rounding.lse(without),
+        moves=number,
+    )
+
+
+def without_the_maximum(scores: Array) -> tuple[Array, Array]:
+    """Forget to add the maximum to the LSE."""
+    weights, lse = softmax(scores)
+    return weights, lse - scores.max(axis=-1)
+
+
+def in_base_two(scores: Array) -> tuple[Array, Array]:
+    """Give the LSE in base two."""
+    weights, lse = softmax(scores)
+    return weights, lse / 0.6931471805599453
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="LSE_i(k) − LSE_i(none) = s·q_i·bK",
+    source="article, section 2, the factor exp(c) of the row's sum",
+    needs=frozenset({"common key shift", "shift-invariant softmax"}),
+    vacuous="s·q_i·bK is 0 in every row",
+    sides=sides,
+    faults=(
+        Fault("the LSE lacks the row's maximum", CORE.but(softmax=without_the_maximum)),
+        Fault("the LSE is in base two", CORE.but(softmax=in_base_two)),
+    ),
+)

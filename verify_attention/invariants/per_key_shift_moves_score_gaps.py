@@ -1,0 +1,64 @@
+"""A different vector for each key is not a common shift: it moves gaps, and weights.
+
+q_i·(k_j + δ_j) = q_i·k_j + q_i·δ_j, and the last term depends on the key. This is the contrast to the common K bias:
+some weight must move by at least 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from verify_attention import rounding, terms
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE, biased_keys
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare what the shifts add to each gap with s·q·(δ_a − δ_0), and look for a weight that moves."""
+    with_shifts, without = case.under("k"), case.under("none")
+    shifted, base = attend(with_shifts), attend(without)
+    shifts = terms.terms(case).q_shifts
+    if shifts is None:
+        return
+    gaps = case.scale * terms.gaps(shifts)
+    bound = rounding.scores(with_shifts) + rounding.scores(without)
+    yield Sides(
+        "gaps to key 0 of scores[k] − scores[none]",
+        terms.gaps(shifted.scores - base.scores),
+        gaps,
+        rounding=bound + bound[..., :1],
+        moves=gaps,
+    )
+    yield Sides(
+        "weights[k] − weights[none]",
+        shifted.weights,
+        base.weights,
+        rounding=rounding.promising(rounding.weights(with_shifts) + rounding.weights(without)),
+        contrast=True,
+    )
+
+
+def mean_shift(case: Case) -> Array:
+    """Give every key the mean of the shifts."""
+    if case.key_shifts is None:
+        return biased_keys(case)
+    mean = np.broadcast_to(case.key_shifts.mean(axis=1, keepdims=True), case.key_shifts.shape)
+    return biased_keys(case.but(features={**case.features, "key_shifts": mean}))
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="(S_ia − S_ib)(k) − (S_ia − S_ib)(none) = s·q_i·(δ_a − δ_b), and max |weights(k) − weights(none)| ≥ 1e-6",
+    source="article, sections 4 and 5",
+    check="the per-key contrast",
+    applies=lambda case: None if case.key_shifts is not None else "the case has no key_shifts",
+    vacuous="q_i·δ_j is the same for every key of each row",
+    sides=sides,
+    faults=(
+        Fault("every key gets the mean shift", CORE.but(keys=mean_shift)),
+        Fault("the key shifts are ignored", CORE.but(keys=lambda case: biased_keys(case.but(features={})))),
+    ),
+)

@@ -1,0 +1,69 @@
+"""The ratio of two weights is the exponential of their scores' gap.
+
+p_a / p_b = exp(S_a − S_b): the row's sum cancels. Logarithms are compared, each key with the row's largest score, where
+both weights are at least 1e-290 by their scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from verify_attention import rounding
+from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE, softmax
+
+SMALLEST = np.log(1e-290)
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare log-weight differences with score gaps under each condition."""
+    for condition in CONDITIONS:
+        under = case.under(condition)
+        trace = attend(under)
+        top = trace.scores.argmax(axis=-1)[..., None]
+        gaps = trace.scores - np.take_along_axis(trace.scores, top, axis=-1)
+        logs = np.log(trace.weights)
+        least = SMALLEST + np.log(np.exp(gaps).sum(axis=-1, keepdims=True))
+        yield Sides(
+            f"log weights[{condition}], gaps to the largest score",
+            logs - np.take_along_axis(logs, top, axis=-1),
+            gaps,
+            rounding=2 * rounding.log_weights(under) - 4 * rounding.UNIT * SMALLEST,
+            counts=~(gaps < least),
+        )
+
+
+def base_two(scores: Array) -> tuple[Array, Array]:
+    """Take powers of two for exponentials."""
+    return softmax(scores * np.log(2))
+
+
+def squared(scores: Array) -> tuple[Array, Array]:
+    """Square the weights and normalise them again."""
+    weights, lse = softmax(scores)
+    weights = weights**2
+    return weights / weights.sum(axis=-1, keepdims=True), lse
+
+
+def uniform(scores: Array) -> tuple[Array, Array]:
+    """Give every key the same weight."""
+    return np.full_like(scores, 1 / scores.shape[-1]), softmax(scores)[1]
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="log p_a − log p_b = S_a − S_b, for every condition",
+    source="article, section 3",
+    needs=frozenset({"exponential weights"}),
+    applies=lambda case: case.one_key,
+    vacuous="no two weights of a row are large enough",
+    sides=sides,
+    faults=(
+        Fault("powers of two stand for exponentials", CORE.but(softmax=base_two)),
+        Fault("weights are squared and normalised again", CORE.but(softmax=squared)),
+        Fault("every key has the same weight", CORE.but(softmax=uniform)),
+    ),
+)

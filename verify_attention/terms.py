@@ -1,0 +1,128 @@
+"""The four terms of a score, each summed exactly: the independent route beside `@`.
+
+    (q + bQ)·(k + bK) = q·k + bQ·k + q·bK + bQ·bK
+
+The sums are exact because the numbers are cut into slices of so few bits that every partial sum of their products is
+a whole number below 2^53, whatever the order in which a BLAS adds. (Ozaki et al., "Error-free transformations of
+matrix multiplication by using fast routines of matrix multiplication", Numerical Algorithms 59, 2012.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from verify_attention.model import Array, Case, Condition
+
+MOST_SLICES = 8
+
+
+def exact_product(left: Array, right: Array, most_slices: int = MOST_SLICES) -> Array:
+    """Return `left @ right`, each sum rounded once, `[…, n, m]` from `[…, n, d]` and `[…, d, m]`.
+
+    Bits that lie more than `most_slices` slices (of about (53 − log2 d)/2 bits) below the largest of their row of
+    `left` or column of `right` are left out: 2^-160 of it at d = 64.
+    """
+    width = left.shape[-1]
+    bits = (53 - int(np.ceil(np.log2(width * most_slices)))) // 2
+    lefts, left_exponents = _slices(left, -1, bits, most_slices)
+    rights, right_exponents = _slices(right, -2, bits, most_slices)
+    total: Array = np.zeros((*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1]))
+    lost = total.copy()
+    for place in range(len(lefts) + len(rights) - 1):
+        pairs = range(max(0, place - len(rights) + 1), min(place + 1, len(lefts)))
+        term = sum(lefts[i] @ rights[place - i] for i in pairs) * 2.0 ** (-bits * (place + 2))
+        after = total + term
+        back = after - total
+        lost += (total - (after - back)) + (term - back)
+        total = after
+    return np.ldexp(total + lost, left_exponents + right_exponents)
+
+
+def _slices(numbers: Array, axis: int, bits: int, most: int) -> tuple[list[Array], Array]:
+    """Cut numbers into whole-number slices: Σ_i slice_i · 2^(−bits·(i + 1)) · 2^exponent, one exponent a row."""
+    largest = np.abs(numbers).max(axis=axis, keepdims=True)
+    exponents = np.frexp(largest)[1]
+    rest = np.ldexp(numbers, -exponents)
+    slices: list[Array] = []
+    while len(slices) < most and (not slices or rest.any()):
+        rest = rest * 2.0**bits
+        slices.append(np.rint(rest))
+        rest = rest - slices[-1]
+    return slices, exponents
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The four terms of a case's scores, before the scale; `shifts` are the key shifts' parts where there are any."""
+
+    qk: Array  # [H, Tq, Tk]
+    bQk: Array  # [H, Tk]
+    qbK: Array  # [H, Tq]
+    bQbK: Array  # [H]
+    q_shifts: Array | None  # [H, Tq, Tk]
+    bQ_shifts: Array | None  # [H, Tk]
+
+
+_terms: WeakKeyDictionary[Case, Terms] = WeakKeyDictionary()
+
+
+def terms(case: Case) -> Terms:
+    """Return the four terms: the corners of one product, of q's rows and bQ with the keys and bK."""
+    if case not in _terms:
+        rows, count = case.q.shape[1], case.keys.shape[1]
+        columns = [case.keys, case.bK[:, None]] + ([] if case.key_shifts is None else [case.key_shifts])
+        product = exact_product(
+            np.concatenate([case.q, case.bQ[:, None]], axis=1),
+            np.concatenate(columns, axis=1).swapaxes(1, 2)[case.kv_head],
+        )
+        shifts = product[..., count + 1 :] if case.key_shifts is not None else None
+        _terms[case] = Terms(
+            qk=product[:, :rows, :count],
+            bQk=product[:, rows, :count],
+            qbK=product[:, :rows, count],
+            bQbK=product[:, rows, count],
+            q_shifts=None if shifts is None else shifts[:, :rows],
+            bQ_shifts=None if shifts is None else shifts[:, rows],
+        )
+    return _terms[case]
+
+
+def scores(case: Case, condition: Condition) -> Array:
+    """Return the scores under a condition from the four terms, `[H, Tq, Tk]`."""
+    four = terms(case)
+    total = four.qk
+    if "k" in condition:
+        total = total + four.qbK[..., None] + (0 if four.q_shifts is None else four.q_shifts)
+    if "q" in condition:
+        total = total + query_term(case, condition)[:, None]
+    if condition == "qk":
+        total = total + four.bQbK[:, None, None]
+    return case.scale * total
+
+
+def query_term(case: Case, condition: Condition) -> Array:
+    """Return bQ·k_j, `[H, Tk]`: with k_j + δ_j for k_j where the condition has the key shifts δ."""
+    four = terms(case)
+    return four.bQk if "k" not in condition or four.bQ_shifts is None else four.bQk + four.bQ_shifts
+
+
+def row_shift(case: Case, condition: Condition) -> Array:
+    """Return what the K bias adds to every score of a row: s·q_i·bK, or s·(q_i + bQ)·bK under `qk`, `[H, Tq]`."""
+    four = terms(case)
+    return case.scale * (four.qbK + four.bQbK[:, None] if "q" in condition else four.qbK)
+
+
+def first_row_shift(case: Case) -> Array:
+    """Return what the K bias adds to the first row of each head of the whole case, s·q_0·bK, `[H, 1]`."""
+    if case.whole is None:
+        return row_shift(case, "k")[:, :1]
+    first = case.whole.q[case.first_head : case.first_head + len(case.q), :1]
+    return case.scale * exact_product(first, case.bK[case.kv_head][..., None])[..., 0]
+
+
+def gaps(row: Array) -> Array:
+    """Return what each key's number has over the first key's, `[…, Tk]`: all gaps agree where these do."""
+    return row - row[..., :1]
