@@ -1,0 +1,177 @@
+"""From a document to a case: the schema judges everything but arrays, whose shapes depend on each other."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from verify_attention import validation
+from verify_attention.cases import arrays
+from verify_attention.cases.arrays import Axis
+from verify_attention.model import CONDITIONS, QUANTITIES, Array, Case, Published
+from verify_attention.validation.messages import Flaw
+from verify_attention.validation.skeletons import finite
+from verify_attention.wording import Path, count, describe
+
+_STAND_IN = [[0]]
+
+
+def build(document: Any, **known: Any) -> tuple[Case | None, list[Flaw]]:
+    """Return the case that a document describes, or None and everything that is wrong with it.
+
+    `known` are the case's fields that the document does not hold: `id`, `file`, `line`, `sha256`.
+    """
+    if not isinstance(document, dict):
+        return None, [Flaw((), f"is {describe(document)}, a case is a mapping")]
+    shapes = _Shapes(document)
+    flaws = validation.flaws(shapes.rest(), "case") + [Flaw(*flaw) for flaw in shapes.flaws]
+    return (None, flaws) if flaws else (_case(document, shapes, known), [])
+
+
+def _case(document: dict[str, Any], shapes: _Shapes, known: dict[str, Any]) -> Case:
+    shifts = shapes.optional(("features", "key_shifts"), "keys", 3)
+    return Case(
+        q=shapes.heads(("q",), "q", 3),
+        keys=shapes.heads(("keys",), "keys", 3),
+        bQ=shapes.heads(("bQ",), "q", 2),
+        bK=shapes.heads(("bK",), "keys", 2),
+        values=shapes.optional(("values",), "keys", 3),
+        bV=shapes.optional(("bV",), "keys", 2),
+        scale=float(document["scale"]) if "scale" in document else 1 / math.sqrt(document["d_k"]),
+        features={} if shifts is None else {"key_shifts": shifts},
+        expect=dict(document.get("expect", {})),
+        published=_published(document, shapes),
+        title=document.get("title"),
+        source=document.get("source"),
+        tags=tuple(document.get("tags", ())),
+        **known,
+    )
+
+
+def _published(document: dict[str, Any], shapes: _Shapes) -> Published | None:
+    if "published" not in document:
+        return None
+    numbers = {
+        quantity: {
+            condition: shapes.heads(("published", quantity, condition), "q", 3)
+            for condition in CONDITIONS
+            if condition in document["published"][quantity]
+        }
+        for quantity in QUANTITIES
+        if quantity in document["published"]
+    }
+    return Published(int(document["published"]["decimals"]), numbers)
+
+
+class _Shapes:
+    """The arrays of a document by their paths, nested as they are there, and how their shapes disagree."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.flaws: arrays.Flaws = []
+        self._document = document
+        self._judged: list[Path] = []
+        self._arrays: dict[Path, Array] = {}
+        width = self._width()
+        self._read(("q",), (Axis("H", "heads"), Axis("Tq", "rows"), width), (1, 2, 3))
+        self._read(("keys",), (Axis("G", "heads"), Axis("Tk", "rows"), width), (2, 3))
+        heads, kv_heads = self._axis("H", "heads", "q", 3), self._axis("G", "heads", "keys", 3)
+        if heads.size and kv_heads.size and heads.size % kv_heads.size:
+            many = count(kv_heads.size, "heads")
+            self.flaws.append((("keys",), f"has {many}, {heads.known}; H must be a multiple of G"))
+            kv_heads = Axis("G", "heads")
+        self._read(("bQ",), (heads, width), (1, 2))
+        self._read(("bK",), (kv_heads, width), (1, 2))
+        keys = self._axis("Tk", "rows", "keys", 2)
+        self._read(("features", "key_shifts"), (kv_heads, keys, width), (2, 3))
+        value_levels = (self._arrays[("keys",)].ndim,) if ("keys",) in self._arrays else (2, 3)
+        self._read(("values",), (kv_heads, keys, Axis("d_v", "numbers")), value_levels)
+        value_width = self._value_width(keys)
+        self._read(("bV",), (kv_heads, value_width), (1, 2))
+        self._read_published(heads, keys, value_width)
+
+    def rest(self) -> dict[str, Any]:
+        """Return the document with a small array in the place of each that was judged here, good or bad.
+
+        So the schema neither repeats what was said of them nor walks millions of numbers.
+        """
+        rest = dict(self._document)
+        for path in self._judged:
+            inner: dict[Any, Any] = rest
+            for step in path[:-1]:
+                inner[step] = inner = dict(inner[step])
+            inner[path[-1]] = _STAND_IN
+        return rest
+
+    def optional(self, path: Path, of: str, axes: int) -> Array | None:
+        """Return an array as `heads` does, None where the document has none."""
+        return self.heads(path, of, axes) if path in self._arrays else None
+
+    def heads(self, path: Path, of: str, axes: int) -> Array:
+        """Return an array with `axes` axes, the first as long as that of `of`: what is given once is repeated."""
+        array = self._arrays[path]
+        whole = array.reshape((1,) * (axes - array.ndim) + array.shape)
+        size = self._size(of, 3) or 1
+        return whole if len(whole) == size else np.broadcast_to(whole, (size, *whole.shape[1:])).copy()
+
+    def _read(self, path: Path, axes: tuple[Axis, ...], levels: tuple[int, ...]) -> None:
+        """Read one array, where the document has it."""
+        value: Any = self._document
+        for step in path:
+            if not isinstance(value, dict) or step not in value:
+                return
+            value = value[step]
+        if value is None and path in {("values",), ("bV",)}:
+            return
+        self._judged.append(path)
+        array = arrays.read(value, path, axes, levels, self.flaws)
+        if array is not None:
+            self._arrays[path] = array
+
+    def _read_published(self, heads: Axis, keys: Axis, value_width: Axis) -> None:
+        levels = (self._arrays[("q",)].ndim,) if ("q",) in self._arrays else (1, 2, 3)
+        rows = self._axis("Tq", "rows", "q", 2)
+        keys = keys._replace(unit="numbers")
+        for quantity in QUANTITIES:
+            width = value_width if quantity == "output" else keys
+            for condition in CONDITIONS:
+                self._read(("published", quantity, condition), (heads, rows, width), levels)
+
+    def _size(self, name: str, from_end: int) -> int | None:
+        """Return the length of an axis of an array, counted from its last; None where the array could not be read."""
+        array = self._arrays.get((name,))
+        if array is None:
+            return None
+        return array.shape[-from_end] if from_end <= array.ndim else 1
+
+    def _axis(self, letter: str, unit: str, of: str, from_end: int) -> Axis:
+        size = self._size(of, from_end)
+        return Axis(letter, unit, size, "" if size is None else f"{of} has {count(size, unit)}")
+
+    def _value_width(self, keys: Axis) -> Axis:
+        if self._document.get("values") is None:
+            known = f"{keys.known}, and without values the output has a number for each"
+            return Axis("d_v", "numbers", keys.size, known)
+        return self._axis("d_v", "numbers", "values", 1)
+
+    def _width(self) -> Axis:
+        """Return the width of queries and keys: d_k, or where all four arrays agree against it, theirs."""
+        d_k = self._document.get("d_k")
+        if isinstance(d_k, bool) or not isinstance(d_k, int | float) or not (finite(d_k) and d_k >= 1 and d_k % 1 == 0):
+            return Axis("d_k", "numbers")  # the schema says why
+        widths = {_first_width(self._document.get(name)) for name in ("q", "keys", "bQ", "bK")}
+        if len(widths) == 1 and widths.isdisjoint({0, d_k}):
+            found = count(widths.pop(), "numbers")
+            self.flaws.append((("d_k",), f"is {d_k}, but q, keys, bQ and bK have {found} in each row"))
+            return Axis("d_k", "numbers")
+        return Axis("d_k", "numbers", int(d_k), f"d_k is {int(d_k)}")
+
+
+def _first_width(value: Any) -> int:
+    """Return the length of the first row of nested lists, 0 where there is none."""
+    width = 0
+    while isinstance(value, list):
+        width = len(value)
+        value = value[0] if value else None
+    return width
