@@ -1,0 +1,261 @@
+"""The cases that we ship: right code passes all of them, whatever its order of operations, and wrong code does not."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import rational_route
+import yaml
+from faults import FAULTS, STAND_INS, UNSEEN, attention
+from variations import VARIATIONS, output_only, plain
+
+from verify_attention.cases import load_cases
+from verify_attention.engine import judge, run_case
+from verify_attention.model import Case, CaseReport, Implementation, Tolerance, Trace
+from verify_attention.pipeline import CORE
+from verify_attention.plugins import invariants
+
+ROOT = Path(__file__).resolve().parent.parent / "cases"
+CASES = load_cases([ROOT])
+ARTICLE = [case for case in CASES if "article" in case.tags]
+BIAS = [case for case in CASES if "bias" in case.tags]
+EXACT = [case for case in CASES if "exact" in case.tags]
+INVARIANTS = invariants()
+PUBLISHED = "published-numbers-are-reproduced"
+CAUGHT = {"fail", "crashed"}
+
+every_case = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
+
+
+def report(case: Case, implementation: Implementation) -> CaseReport:
+    return run_case(case, implementation, INVARIANTS.values(), Tolerance())
+
+
+def complaints(case: Case, implementation: Implementation) -> list[str]:
+    return [
+        f"{case.id}: {finding.invariant} is {finding.status}: {finding.reason}"
+        for finding in report(case, implementation).findings
+        if finding.status not in {"pass", "skipped"}
+    ]
+
+
+def fresh(case: Case) -> Case:
+    """Return a case with arrays of its own, for implementations that write to them."""
+    features = {name: np.array(value) for name, value in case.features.items()}
+    return case.but(q=case.q.copy(), keys=case.keys.copy(), bQ=case.bQ.copy(), bK=case.bK.copy(), features=features)
+
+
+def caught(implementation: Implementation, cases: list[Case]) -> str | None:
+    """Return the first finding that says `fail` or `crashed`."""
+    for case in cases:
+        for finding in report(fresh(case), implementation).findings:
+            if finding.status in CAUGHT:
+                return f"{finding.invariant} on {case.id}"
+    return None
+
+
+# Right code passes
+
+
+@every_case
+def test_the_core_passes(case: Case) -> None:
+    assert complaints(case, CORE) == []
+
+
+@pytest.mark.parametrize("name", VARIATIONS)
+def test_correct_code_passes_whatever_its_order_of_operations(name: str) -> None:
+    assert [line for case in CASES for line in complaints(case, VARIATIONS[name])] == []
+
+
+@every_case
+def test_code_that_shows_only_its_output_is_not_blamed(case: Case) -> None:
+    for finding in report(case, output_only).findings:
+        assert finding.status in {"pass", "skipped"}, finding
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES if case not in EXACT])
+def test_noise_stays_far_from_the_limit_unless_it_is_expected(case: Case) -> None:
+    """A-priori bounds, not luck: no order of operations can reach the limit."""
+    for finding in report(case, CORE).findings:
+        if finding.status == "pass" and finding.expected == "holds" and finding.invariant != PUBLISHED:
+            assert finding.rounding_bound is not None
+            assert finding.limit is not None
+            assert finding.rounding_bound <= finding.limit, finding
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in EXACT])
+def test_sums_of_exact_cases_are_exact(case: Case) -> None:
+    """Scores of three orders of the same sums are the same to the last bit, and so are weights under a K bias."""
+    for condition in ("none", "q", "k", "qk"):
+        under = case.under(condition)
+        scores = CORE(under).scores
+        for name in ("scale-folded-into-queries", "summed-in-reversed-order", "bias-products-added-to-scores"):
+            assert np.array_equal(VARIATIONS[name](under).scores, scores), (condition, name)
+    assert np.array_equal(CORE(case.under("k")).weights, CORE(case.under("none")).weights)
+    assert np.array_equal(CORE(case.under("qk")).weights, CORE(case.under("q")).weights)
+
+
+def test_exact_cases_are_there() -> None:
+    assert len(EXACT) >= 5
+
+
+# Every claim is really checked
+
+
+@pytest.mark.parametrize("name", INVARIANTS)
+def test_each_invariant_is_really_checked_by_two_cases(name: str) -> None:
+    checked = [case.id for case in CASES if judge(INVARIANTS[name], case, CORE).checked]
+    assert len(checked) >= 2, checked
+
+
+def test_each_check_of_the_article_is_really_checked() -> None:
+    checks = {invariant.check for invariant in INVARIANTS.values() if invariant.check}
+    checked = {
+        INVARIANTS[finding.invariant].check
+        for case in ARTICLE
+        for finding in report(case, CORE).findings
+        if finding.checked and finding.status == "pass"
+    }
+    assert len(checks) == 8
+    assert checks - checked == set()
+
+
+def test_the_article_gives_its_whole_table() -> None:
+    printed = next(case.published for case in ARTICLE if case.published)
+    assert {quantity: set(given) for quantity, given in printed.numbers.items()} == {
+        "scores": {"none", "q", "k", "qk"},
+        "weights": {"none", "q", "k", "qk"},
+    }
+    assert sum(array.size for given in printed.numbers.values() for array in given.values()) == 24
+    assert printed.decimals == 6
+
+
+def test_the_article_s_weights_do_not_differ_at_all() -> None:
+    case = next(case for case in ARTICLE if case.published)
+    assert np.array_equal(CORE(case.under("k")).weights, CORE(case.under("none")).weights)
+
+
+@every_case
+def test_a_case_says_what_it_is_about(case: Case) -> None:
+    first, second, *_ = (ROOT / f"{case.id.partition('::')[0]}.yaml").read_text("utf-8").splitlines()
+    assert first == "# yaml-language-server: $schema=../../schemas/case.schema.json"
+    assert second.startswith("# ")
+    assert case.title
+    assert case.id.partition("/")[0] in case.tags
+
+
+# Wrong code does not pass
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [(name, index) for name, each in INVARIANTS.items() for index in range(len(each.faults))]
+)
+def test_each_declared_fault_is_caught_by_its_own_invariant(name: str, index: int) -> None:
+    invariant = INVARIANTS[name]
+    each = invariant.faults[index]
+    assert any(judge(invariant, case, each.implementation).status in CAUGHT for case in CASES), each.mistake
+
+
+@pytest.mark.parametrize("mistake", FAULTS | STAND_INS)
+def test_mistakes_of_real_code_are_caught(mistake: str) -> None:
+    assert caught((FAULTS | STAND_INS)[mistake], CASES)
+
+
+@pytest.mark.parametrize("mistake", [mistake for mistake in FAULTS | STAND_INS if mistake not in UNSEEN])
+def test_mistakes_are_caught_by_the_output_alone(mistake: str) -> None:
+    def shows_its_output(case: Case) -> Trace:
+        return Trace((FAULTS | STAND_INS)[mistake](case).output)
+
+    assert caught(shows_its_output, CASES)
+
+
+@pytest.mark.parametrize("right", [plain, attention])
+def test_nothing_is_caught_where_there_is_no_mistake(right: Implementation) -> None:
+    """`attention` is what all mistakes start from: were it wrong itself, they would be caught for nothing."""
+    assert caught(right, CASES) is None
+
+
+# Published numbers
+
+
+def documents() -> dict[str, dict[str, Any]]:
+    """Return the documents with published numbers as PyYAML reads them, every number a text."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.yaml")):
+        for document in yaml.load_all(path.read_text("utf-8"), yaml.BaseLoader):
+            if "published" in document:
+                found[f"{path.relative_to(ROOT).as_posix()}::{document.get('name', '')}"] = document
+    return found
+
+
+DOCUMENTS = documents()
+
+
+def wrong_numbers(document: dict[str, Any]) -> list[str]:
+    """Return the published numbers that are not the right ones, rounded to their decimals."""
+    decimals = int(document["published"]["decimals"])
+    unit = Decimal(1).scaleb(-decimals)
+    traces = rational_route.traces(document)
+    wrong = []
+    for quantity in ("scores", "weights", "output"):
+        for condition, printed in document["published"].get(quantity, {}).items():
+            heads = rational_route.raised(printed, 3)
+            for right, given in zip(flat(traces[quantity][condition]), flat(heads), strict=True):
+                number = Decimal(mpmath.nstr(right, 45, min_fixed=-mpmath.inf, max_fixed=mpmath.inf))
+                if number.quantize(unit, ROUND_HALF_EVEN) != Decimal(given).quantize(unit):
+                    wrong.append(f"{quantity}[{condition}]: {given}, should be {number.quantize(unit)}")
+    return wrong
+
+
+def flat(value: Any) -> list[Any]:
+    return [leaf for item in value for leaf in flat(item)] if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("file", DOCUMENTS)
+def test_published_numbers_are_those_of_exact_arithmetic(file: str) -> None:
+    assert wrong_numbers(DOCUMENTS[file]) == []
+
+
+def test_a_wrong_published_number_is_found() -> None:
+    document = dict(next(document for file, document in DOCUMENTS.items() if file.startswith("article/")))
+    document["published"] = {"decimals": "6", "weights": {"none": ["0.575975", "0.283995", "0.140030"]}}
+    assert wrong_numbers(document) == ["weights[none]: 0.140030, should be 0.140029"]
+
+
+def test_many_cases_publish_twelve_decimals() -> None:
+    precise = [file for file, document in DOCUMENTS.items() if int(document["published"]["decimals"]) >= 12]
+    assert len(precise) >= 8
+
+
+# Sizes
+
+
+def sizes(case: Case) -> list[int]:
+    """Return H, Tq, Tk and d_k, G where heads are grouped, and d_v where values are given."""
+    heads, rows, keys = case.scores_shape
+    grouped = [len(case.keys)] if len(case.keys) != heads else []
+    return [heads, rows, keys, case.d_k, *grouped, *([] if case.values is None else [case.d_v])]
+
+
+def all_differ(case: Case) -> bool:
+    return len(set(sizes(case))) == len(sizes(case))
+
+
+def test_sizes_differ_in_most_cases() -> None:
+    same = [case.id for case in BIAS if not all_differ(case)]
+    assert len(same) < len(BIAS) / 4, same
+
+
+def test_some_cases_have_equal_sizes() -> None:
+    assert any(len(set(sizes(case))) == 1 for case in BIAS)
+
+
+def test_equal_sizes_are_found() -> None:
+    equal = [case for case in BIAS if "equal-sizes" in case.tags]
+    assert equal
+    assert not any(map(all_differ, equal))
