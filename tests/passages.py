@@ -1,0 +1,75 @@
+"""The generated passages of the README: what they say is asked of the program itself.
+
+Renew them with `python -m cogapp -r -I tests README.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import cog
+
+from verify_attention.errors import ExitCode
+from verify_attention.plugins import invariants
+
+COMMAND = [sys.executable, "-m", "verify_attention"]
+
+
+def output(*arguments: str, folder: str | None = None) -> str:
+    """Run the program as a user with a terminal of 80 columns would, and return what it prints."""
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, encoding="utf-8", env=environment, cwd=folder, check=False
+    )
+    return done.stdout
+
+
+def run() -> None:
+    """Show a run of the built-in cases."""
+    with tempfile.TemporaryDirectory() as folder:
+        _text("$ verify-attention run\n" + output("run", folder=folder))
+
+
+def command_help(command: str) -> None:
+    """Show a command's help."""
+    _text(output(command, "--help"))
+
+
+def table() -> None:
+    """Show the article's table as Markdown."""
+    cog.out("\n" + output("tables", "-k", "two-dimensions", "--format", "markdown") + "\n")
+
+
+def invariant_table() -> None:
+    """List every invariant with its formula."""
+    rows = [f"| `{name}` | {one.claim} | {_cell(one.formula)} |" for name, one in invariants().items()]
+    cog.out("\n".join(["", "| invariant | claim | formula |", "| --- | --- | --- |", *rows]) + "\n\n")
+
+
+def checks() -> None:
+    """List the article's checks with the invariant that repeats each."""
+    rows = [f"| {one.check} | `{name}` |" for name, one in invariants().items() if one.check]
+    cog.out("\n".join(["", "| the article's check | invariant |", "| --- | --- |", *rows]) + "\n\n")
+
+
+def exit_codes() -> None:
+    """List the exit codes."""
+    rows = [f"| {code.value} | {code.meaning} |" for code in ExitCode]
+    cog.out("\n".join(["", "| exit code | meaning |", "| --- | --- |", *rows]) + "\n\n")
+
+
+def file(name: str) -> None:
+    """Show a shipped file."""
+    _text((Path(__file__).parent.parent / name).read_text(encoding="utf-8"), "yaml")
+
+
+def _text(text: str, language: str = "text") -> None:
+    cog.out(f"\n```{language}\n{text.rstrip()}\n```\n\n")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

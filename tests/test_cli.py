@@ -1,0 +1,503 @@
+"""The command line, through the real executable where streams, exit codes or signals matter."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from verify_attention import __version__, resources
+
+PROGRAM = str(Path(sys.executable).parent / "verify-attention")
+CASES = resources.folder("cases")
+ARTICLE = CASES / "article"
+EXAMPLE = (ARTICLE / "two-dimensions.yaml").read_text(encoding="utf-8")
+
+
+def call(*arguments, folder, **environment):
+    return subprocess.run(
+        [PROGRAM, *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", **environment},
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A folder with a copy of the worked example."""
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "mine.yaml").write_text(EXAMPLE, encoding="utf-8")
+    return tmp_path
+
+
+def change(folder, old, new):
+    path = folder / "cases" / "mine.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_run_without_a_path_judges_the_article_s_cases(tmp_path):
+    done = call("run", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "article/two-dimensions: 24 printed numbers reproduced" in done.stdout
+    assert "largest difference between base and K-bias weights: 0.0" in re.sub(r"\s+", " ", done.stdout)
+    made = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert made["summary"]["fail"] == made["summary"]["inconclusive"] == made["summary"]["crashed"] == 0
+    assert call("gate", "results.json", folder=tmp_path).returncode == 0
+
+
+def test_all_shipped_cases_hold_twice_with_the_same_bytes(tmp_path):
+    texts = []
+    for name in ("one.json", "two.json"):
+        assert call("run", CASES, "-q", "-o", name, folder=tmp_path).returncode == 0
+        texts.append((tmp_path / name).read_bytes())
+    assert texts[0] == texts[1]
+    done = call("gate", "one.json", "--cases", CASES, "--baseline", "two.json", folder=tmp_path)
+    assert (done.returncode, done.stdout.startswith("PASS  sound, and everything held")) == (0, True)
+
+
+@pytest.mark.parametrize("printed", ["0.575975", "-0.140029"])
+def test_a_published_number_changed_in_its_last_digit_is_named(mine, printed):
+    old = printed.removeprefix("-")
+    change(mine, old, f"{float(old) + 1e-6:.6f}")
+    done = call("run", "cases", folder=mine)
+    assert done.returncode == 1
+    assert "FAIL  published-numbers-are-reproduced on mine" in done.stdout
+    assert "weights[none] at head 0, row 0, key" in done.stdout
+    again = re.search(r"again: verify-attention (.*)", done.stdout)[1].split()
+    assert again == ["run", "cases/mine.yaml", "--select", "published-numbers-are-reproduced"]
+    assert call(*again, folder=mine).returncode == 1
+    tables = call("tables", "cases", folder=mine)
+    assert tables.returncode == 1
+    assert "NOT all reproduced" in tables.stdout
+
+
+# --- exit codes and streams
+
+
+def test_a_refused_case_ends_with_3_and_writes_nothing(mine):
+    (mine / "results.json").write_text("old")
+    change(mine, "bQ: [0, 1]", "bQ: [0, 1, 2]")
+    (mine / "cases" / "other.yml").write_text("d_k: two\n")
+    done = call("run", "cases", folder=mine)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "error: cases/mine.yaml:" in done.stderr
+    assert "bQ: has 3 numbers, d_k is 2" in done.stderr
+    assert "error: cases/other.yml:1:6: d_k" in done.stderr
+    assert (mine / "results.json").read_text() == "old"
+
+
+USAGE = [
+    (["run", "nowhere.yaml"], "nowhere.yaml"),
+    (["run", "empty"], "empty"),
+    (["run", "cases", "-k", "nothing-like-it"], "nothing-like-it"),
+    (["run", "cases", "--select", "key-bias-leaves-wieghts"], "did you mean 'key-bias-leaves-weights'?"),
+    (["run", "cases", "--select", "*", "--ignore", "*"], "leave no invariant"),
+    (["run", "cases", "-o", "missing/results.json"], "does not exist"),
+    (["run", "cases", "-o", "empty"], "is a folder"),
+    (["run", "cases", "--shard", "3/2"], "3/2"),
+    (["run", "cases", "--shard", "2/2"], "holds no case"),
+    (["run", "cases", "--jobs", "0"], "neither a number above 0 nor auto"),
+    (["run", "cases", "--rtol", "-1"], "--rtol"),
+    (["run", "cases", "--rtol", "nan"], "--rtol"),
+    (["run", "--no-such-option"], "No such option"),
+    (["gate", "nowhere.json"], "no such file"),
+    (["gate"], "Missing argument"),
+    (["explain", "key-bias-leaves-wieghts"], "did you mean 'key-bias-leaves-weights'?"),
+    (["tables", "nowhere.yaml"], "nowhere.yaml"),
+    (["no-such-command"], "No such command"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[" ".join(row[0]) for row in USAGE])
+def test_usage_ends_with_2_in_a_line_and_writes_nothing(mine, arguments, message, capsys, monkeypatch):
+    (mine / "empty").mkdir()
+    code, out, err = inside(arguments, mine, capsys, monkeypatch)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+    assert not (mine / "results.json").exists()
+
+
+def inside(arguments, folder, capsys, monkeypatch):
+    """Run the command line in this process: much faster, for what needs no process of its own."""
+    from verify_attention.cli import main
+
+    monkeypatch.chdir(folder)
+    with pytest.raises(SystemExit) as exited:
+        main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return exited.value.code, captured.out, captured.err
+
+
+def test_results_to_stdout_are_only_results(mine):
+    done = call("run", "cases", "-o", "-", folder=mine)
+    assert json.loads(done.stdout)["summary"]["cases"] == 1
+    assert "equations really checked" in done.stderr
+    assert not (mine / "results.json").exists()
+
+
+def test_a_run_that_shows_nothing_is_no_pass(mine, capsys, monkeypatch):
+    code, out, _ = inside(["run", "cases", "--select", "value-bias-passes-through"], mine, capsys, monkeypatch)
+    assert code == 1
+    assert "nothing was shown" in out
+
+
+def test_inconclusive_ends_with_1(mine, capsys, monkeypatch):
+    change(mine, "bK: [3, -2]", "bK: [3.3e11, -2]")
+    code, out, _ = inside(["run", "cases", "--ignore", "published*"], mine, capsys, monkeypatch)
+    assert code == 1
+    assert "INCONCLUSIVE  key-bias-leaves-weights" in out
+
+
+def test_selection_by_name_glob_and_comma(mine, capsys, monkeypatch):
+    select = ["--select", "key-bias-*,weights-sum-to-one", "--ignore", "key-bias-leaves-output"]
+    assert inside(["run", "cases", *select], mine, capsys, monkeypatch)[0] == 0
+    made = json.loads((mine / "results.json").read_text())
+    names = [finding["invariant"] for finding in made["cases"][0]["findings"]]
+    assert names == ["key-bias-leaves-weights", "key-bias-shifts-scores-alike", "weights-sum-to-one"]
+    assert inside(["gate", "results.json"], mine, capsys, monkeypatch)[0] == 4
+    assert inside(["gate", "results.json", *select], mine, capsys, monkeypatch)[0] == 0
+
+
+def many(folder, count, spoil=()):
+    body = EXAMPLE.replace("0.575975", "0.575976")
+    documents = [f"---\nname: c{i}\n{body if i in spoil else EXAMPLE}" for i in range(count)]
+    (folder / "cases" / "mine.yaml").write_text("\n".join(documents), encoding="utf-8")
+
+
+def ids(folder):
+    return [entry["id"] for entry in json.loads((folder / "results.json").read_text())["cases"]]
+
+
+def test_shards_share_all_cases_between_them(mine, capsys, monkeypatch):
+    many(mine, 5)
+    inside(["run", "cases", "--shard", "1/2"], mine, capsys, monkeypatch)
+    first = ids(mine)
+    inside(["run", "cases", "--shard", "2/2"], mine, capsys, monkeypatch)
+    assert (first, ids(mine)) == (["mine::c0", "mine::c2", "mine::c4"], ["mine::c1", "mine::c3"])
+
+
+@pytest.mark.parametrize(
+    ("option", "reached"), [(["-x"], 2), (["--maxfail", "2"], 3), (["--maxfail", "9"], 6), ([], 6)]
+)
+def test_a_run_can_stop_at_the_first_that_breaks(mine, option, reached, capsys, monkeypatch):
+    many(mine, 6, spoil={1, 2, 4})
+    code, _, err = inside(["run", "cases", *option], mine, capsys, monkeypatch)
+    assert (code, len(ids(mine))) == (1, reached)
+    assert ("stopped after" in err) == (reached < 6)
+
+
+def test_processes_give_the_same_bytes(mine):
+    many(mine, 300)
+    for jobs in ("1", "2"):
+        assert call("run", "cases", "-q", "-n", jobs, "-o", f"{jobs}.json", folder=mine).returncode == 0
+    assert (mine / "1.json").read_bytes() == (mine / "2.json").read_bytes()
+
+
+def test_a_reader_that_goes_away_is_no_error(mine):
+    with subprocess.Popen(
+        [PROGRAM, "run", "cases", "-v"], cwd=mine, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as run:
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait(60) == 0
+
+
+def test_ctrl_c_ends_with_130_and_leaves_the_old_file(mine):
+    many(mine, 4000)
+    (mine / "results.json").write_text("old")
+    with subprocess.Popen([PROGRAM, "run", "cases"], cwd=mine, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        time.sleep(1.2)
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert err.decode() == "\ninterrupted; no file was changed\n"
+    assert (mine / "results.json").read_text() == "old"
+
+
+def test_a_kill_in_the_middle_leaves_the_old_file(mine):
+    many(mine, 4000)
+    (mine / "results.json").write_text("old")
+    with subprocess.Popen(
+        [PROGRAM, "run", "cases"], cwd=mine, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    ) as run:
+        time.sleep(1.2)
+        run.kill()
+    assert run.returncode == -signal.SIGKILL
+    assert (mine / "results.json").read_text() == "old"
+
+
+def test_a_full_disk_leaves_the_old_file_and_says_so(mine):
+    """A limit on the size of files stands for a full disk."""
+    (mine / "results.json").write_text("old")
+    limited = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+from verify_attention.cli import main
+main(["run", "cases"])
+"""
+    done = subprocess.run([sys.executable, "-c", limited], cwd=mine, capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert done.stderr == "error: results.json: could not be written, the old file is unchanged: File too large\n"
+    assert (mine / "results.json").read_text() == "old"
+    assert sorted(path.name for path in mine.iterdir()) == ["cases", "results.json"]
+
+
+# --- what people see
+
+
+def test_plain_text_has_no_escapes_and_words_for_every_status(mine):
+    change(mine, "0.575975", "0.575976")
+    for environment in ({}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}):
+        out = call("run", "cases", folder=mine, **environment).stdout
+        assert "\x1b" not in out
+        assert {"FAIL", "PASS", "SKIP"} <= set(out.split())
+    assert "\x1b[" in call("run", "cases", "--color", "always", folder=mine).stdout
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_table_fits_its_columns(mine, columns):
+    out = call("run", "cases", folder=mine, COLUMNS=str(columns)).stdout
+    table = out.partition("\n\n")[0].splitlines()
+    assert len(table) == 1 + 18
+    assert max(map(len, table)) <= 80
+    assert all("…" not in line for line in table)
+
+
+def in_a_terminal(folder, *arguments):
+    """Return what a command writes to a terminal of 80 columns."""
+    leader, follower = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "CI", "COLUMNS"}}
+    environment |= {"TERM": "xterm"}
+    with subprocess.Popen([PROGRAM, *arguments], cwd=folder, stdout=follower, stderr=follower, env=environment) as run:
+        os.close(follower)
+        seen = b""
+        try:
+            while chunk := os.read(leader, 65536):
+                seen += chunk
+        except OSError:
+            pass  # the terminal is closed with its last process
+    os.close(leader)
+    return run.returncode, seen
+
+
+def test_a_terminal_gets_colour(mine):
+    code, seen = in_a_terminal(mine, "run", "cases")
+    assert code == 0
+    assert b"\x1b[32mPASS" in seen
+
+
+def test_a_long_run_in_a_terminal_shows_a_progress_bar_and_takes_it_away(mine):
+    rows = [[round(0.001 * (i * 7 % 1000) - 0.5, 3), 0.5] for i in range(1200)]
+    case = {"d_k": 2, "q": rows, "keys": rows, "values": rows, "bQ": [0, 1], "bK": [3, -2]}
+    for index in range(2):
+        (mine / "cases" / f"long{index}.yaml").write_text(json.dumps(case))
+    _, seen = in_a_terminal(mine, "run", "cases")
+    assert b"judging cases" in seen
+    _, seen = in_a_terminal(mine, "run", "cases", "--no-progress")
+    assert b"judging cases" not in seen
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(mine):
+    (mine / "cases" / "mine.yaml").rename(mine / "cases" / "[red]x:100:y.yaml")
+    change_to = (mine / "cases" / "[red]x:100:y.yaml").read_text().replace("0.575975", "0.575976")
+    (mine / "cases" / "[red]x:100:y.yaml").write_text(change_to)
+    out = call("run", "cases", folder=mine).stdout
+    assert "on [red]x:100:y" in out
+    assert "again: verify-attention run 'cases/[red]x:100:y.yaml'" in out
+
+
+def test_a_terminal_without_the_characters_gets_their_numbers(mine):
+    done = call("run", "cases", folder=mine, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_verbose_gives_every_finding_a_row_with_its_reason(mine, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    _, out, _ = inside(["run", "cases", "-v"], mine, capsys, monkeypatch)
+    assert re.search(r"value-bias-passes-through +SKIP +– +– +the case has no bV", out)
+    assert re.search(r"key-bias-leaves-weights +PASS +0\.0 +1e-12", out)
+
+
+def test_many_broken_findings_are_folded_unless_verbose(mine, capsys, monkeypatch):
+    many(mine, 30, spoil=range(30))
+    _, out, _ = inside(["run", "cases"], mine, capsys, monkeypatch)
+    assert out.count("FAIL  published") == 20
+    assert "… and 10 more; --verbose shows all" in out
+    _, out, _ = inside(["run", "cases", "-v"], mine, capsys, monkeypatch)
+    assert out.count("FAIL  published") == 30
+
+
+# --- the other commands
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_version(tmp_path, option):
+    assert call(option, folder=tmp_path).stdout == f"verify-attention, version {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["run", "gate", "tables", "validate", "explain", "list", "schema"])
+def test_h_works_everywhere(command, tmp_path, capsys, monkeypatch):
+    code, out, _ = inside([command, "-h"], tmp_path, capsys, monkeypatch)
+    assert code == 0
+    assert out.startswith(f"Usage: verify-attention {command}")
+    assert re.search(r"\n  -[^\n]*\n\n|  --?\S+ *$", out) is None  # no option without help
+
+
+def test_python_m_is_the_same_program(mine):
+    done = subprocess.run(
+        [sys.executable, "-m", "verify_attention", "validate", "cases"],
+        cwd=mine,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "1 case in 1 file: all well-formed\n")
+
+
+def test_schema_prints_the_shipped_schemas(tmp_path, capsys, monkeypatch):
+    for name in ("case", "results"):
+        code, out, _ = inside(["schema", name], tmp_path, capsys, monkeypatch)
+        assert (code, json.loads(out)) == (0, resources.schema(name))
+
+
+def test_list_names_everything(tmp_path, capsys, monkeypatch):
+    _, out, _ = inside(["list"], tmp_path, capsys, monkeypatch)
+    assert {"key-bias-leaves-weights", "key_shifts", "core"} <= set(out.split())
+    _, out, _ = inside(["list", "features"], tmp_path, capsys, monkeypatch)
+    assert out == "key_shifts\n"
+
+
+def test_explain_tells_claim_formula_derivation_and_faults(tmp_path, capsys, monkeypatch):
+    _, out, _ = inside(["explain", "key-bias-leaves-weights"], tmp_path, capsys, monkeypatch)
+    for part in (
+        "A K bias shared by every key changes no weight.",
+        "formula: weights(q, k, 0, bK) = weights(q, k, 0, 0)",
+        "softmax does not see a",
+        "taken away by: key_shifts",
+        "- the K bias reaches the first key only",
+        "needs: common key shift, shift-invariant softmax",
+    ):
+        assert part in out
+    _, out, _ = inside(["explain", "key_shifts"], tmp_path, capsys, monkeypatch)
+    assert "takes away: common key shift" in out
+    assert "- key-bias-leaves-weights" in out
+    _, out, _ = inside(["explain"], tmp_path, capsys, monkeypatch)
+    assert "    A K bias shared by every key changes no weight.\n" in out
+
+
+# --- gate
+
+
+def test_the_gate_says_what_was_edited_and_where(mine):
+    call("run", "cases", folder=mine)
+    text = (mine / "results.json").read_text()
+    (mine / "results.json").write_text(text.replace("0.28399540974126", "0.28399540974127", 1))
+    done = call("gate", "results.json", folder=mine)
+    assert done.returncode == 4
+    assert "not sound: mine: was changed after it was written" in done.stdout
+    assert "not sound: mine: conditions.none.weights[0][0][1]: says" in done.stdout
+
+
+def test_the_gate_finds_the_case_files_by_itself_and_notices_a_change(mine, capsys, monkeypatch):
+    inside(["run", "cases"], mine, capsys, monkeypatch)
+    assert inside(["gate", "results.json"], mine, capsys, monkeypatch)[0] == 0
+    change(mine, "bK: [3, -2]", "bK: [3, -1]")
+    code, out, _ = inside(["gate", "results.json"], mine, capsys, monkeypatch)
+    assert code == 4
+    assert "cases/mine.yaml has changed since the run" in out
+    (mine / "cases" / "mine.yaml").unlink()
+    code, _, err = inside(["gate", "results.json"], mine, capsys, monkeypatch)
+    assert code == 0
+    assert "1 case files are not here" in err or "1 case file is not here" in err
+
+
+def test_the_gate_passes_on_what_the_run_found(mine, capsys, monkeypatch):
+    change(mine, "0.575975", "0.575976")
+    assert inside(["run", "cases"], mine, capsys, monkeypatch)[0] == 1
+    code, out, _ = inside(["gate", "results.json"], mine, capsys, monkeypatch)
+    assert code == 1
+    assert "broken: mine: published-numbers-are-reproduced: fail" in out
+
+
+def test_the_gate_compares_with_a_baseline(mine, capsys, monkeypatch):
+    inside(["run", "cases", "-o", "old.json"], mine, capsys, monkeypatch)
+    change(mine, "0.575975", "0.575976")
+    inside(["run", "cases"], mine, capsys, monkeypatch)
+    code, out, _ = inside(["gate", "results.json", "--baseline", "old.json"], mine, capsys, monkeypatch)
+    assert code == 1
+    assert "worse: mine: published-numbers-are-reproduced: was pass, is fail" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[]", "results.json"),
+        ('{"schema": "verify-attention/results/2"}', "verify-attention/results/1"),
+    ],
+)
+def test_a_file_that_is_no_results_file_ends_with_4_in_lines(mine, text, message, capsys, monkeypatch):
+    (mine / "results.json").write_text(text)
+    code, out, err = inside(["gate", "results.json"], mine, capsys, monkeypatch)
+    assert (code, out) == (4, "")
+    assert message in err
+
+
+# --- tables
+
+
+def test_the_article_s_table_in_japanese_to_the_letter(mine, capsys, monkeypatch):
+    code, out, err = inside(["tables", "cases", "--lang", "ja", "--format", "markdown"], mine, capsys, monkeypatch)
+    assert code == 0
+    assert (
+        out
+        == """**mine**
+
+| 条件 | softmax前のスコア (s₁, s₂, s₃) | softmax重み (p₁, p₂, p₃) |
+| --- | --- | --- |
+| biasなし | (0.707107, 0, -0.707107) | (0.575975, 0.283995, 0.140029) |
+| Q biasのみ追加 | (0.707107, 0.707107, -0.707107) | (0.445808, 0.445808, 0.108383) |
+| 共通K biasのみ追加 | (2.828427, 2.121320, 1.414214) | (0.575975, 0.283995, 0.140029) |
+| Q・K biasすべて追加 | (1.414214, 1.414214, 0) | (0.445808, 0.445808, 0.108383) |
+"""
+    )
+    assert "24 printed numbers reproduced" in err
+
+
+def test_tables_as_csv_and_latex_and_for_a_terminal(mine, capsys, monkeypatch):
+    import csv
+    import io
+
+    _, out, _ = inside(["tables", "cases", "--format", "csv", "--decimals", "2"], mine, capsys, monkeypatch)
+    rows = list(csv.reader(io.StringIO(out)))
+    assert rows[0] == ["case", "condition", "scores before softmax", "softmax weights"]
+    assert rows[3] == ["mine", "common K bias only", "(2.83, 2.12, 1.41)", "(0.58, 0.28, 0.14)"]
+    _, out, _ = inside(["tables", "cases", "--format", "latex"], mine, capsys, monkeypatch)
+    assert "Q bias only & (0.707107, 0.707107, -0.707107) & (0.445808, 0.445808, 0.108383) \\\\\n" in out
+    _, out, _ = inside(["tables", "cases"], mine, capsys, monkeypatch)
+    assert "(2.828427, 2.121320, 1.414214)" in out
+    assert "PASS          softmax kept under K (key-bias-leaves-weights)" in out
+
+
+def test_tables_name_heads_and_rows_and_leave_out_what_is_too_large(tmp_path, capsys, monkeypatch):
+    _, out, _ = inside(["tables", CASES / "bias" / "heads.yaml", "--format", "markdown"], tmp_path, capsys, monkeypatch)
+    assert "**heads, head 1, row 0**" in out
+    rows = [[0.25] * 2] * 70
+    (tmp_path / "large.yaml").write_text(json.dumps({"d_k": 2, "q": rows, "keys": rows, "bQ": [0, 1], "bK": [1, 1]}))
+    code, out, _ = inside(["tables", tmp_path / "large.yaml"], tmp_path, capsys, monkeypatch)
+    assert code == 0
+    assert "left out, more than 4,096 scores: large" in out

@@ -1,0 +1,141 @@
+"""Guards over the house: layers, lazy imports, texts that must not drift. Each has a test that it can fail."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cogapp import Cog
+
+from verify_attention import resources
+from verify_attention.errors import ExitCode
+from verify_attention.registry import discover
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+
+
+def imported_by(code):
+    """Return the modules that a program imports."""
+    done = subprocess.run([sys.executable, "-X", "importtime", *code], capture_output=True, text=True, check=True)
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+HEAVY = {"numpy", "rich", "rich.console", "jsonschema", "yaml", "importlib.metadata"}
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_help_and_version_import_nothing_heavy(option):
+    assert imported_by(["-m", "verify_attention", option]) & HEAVY == set()
+
+
+def test_the_guard_on_imports_sees_them():
+    assert {"numpy", "yaml"} <= imported_by(["-m", "verify_attention", "validate"])
+
+
+def lint_imports(folder):
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def test_imports_point_down():
+    code, text = lint_imports(ROOT)
+    assert code == 0, text
+
+
+def test_an_import_that_points_up_is_noticed(tmp_path):
+    shutil.copytree(
+        ROOT / "verify_attention", tmp_path / "verify_attention", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    model = tmp_path / "verify_attention" / "model" / "basics.py"
+    model.write_text(model.read_text(encoding="utf-8") + "\nfrom verify_attention import engine\n", encoding="utf-8")
+    code, text = lint_imports(tmp_path)
+    assert code == 1
+    assert "verify_attention.model.basics -> verify_attention.engine" in text
+
+
+# --- the README
+
+NOISE = re.compile(r"\b(0\.0|\d(\.\d)?e-1[5-9])\b")
+
+
+def generated(text):
+    """Return the README with its passages made anew, and with figures of rounding noise made equal."""
+    cog = Cog()
+    cog.options.include_path = [str(ROOT / "tests")]
+    cog.options.add_to_include_path(str(ROOT / "tests"))
+    return cog.process_string(text, "README.md")
+
+
+def quiet(text):
+    """Machines differ in the last bit: what is that small says nothing, and its width moves columns."""
+    return re.sub(r" +", " ", NOISE.sub("~0", text))
+
+
+def test_the_readme_says_what_the_program_says():
+    text = README.read_text(encoding="utf-8")
+    assert quiet(generated(text)) == quiet(text), "renew it with: python -m cogapp -r -I tests README.md"
+
+
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("| 3 | a case could not be read |", "| 3 | a case was refused |"),
+        ("(0.707107, 0, -0.707107)", "(0.707107, 0, -0.707108)"),
+        ("LSE_i(k) − LSE_i(none) = s·q_i·bK", "LSE_i(k) = LSE_i(none)"),
+        ("--maxfail", "--max-fail"),
+    ],
+)
+def test_a_readme_that_drifts_is_noticed(true, false):
+    text = README.read_text(encoding="utf-8")
+    assert true in text
+    assert quiet(generated(text.replace(true, false))) != quiet(text.replace(true, false))
+
+
+def test_the_ci_runs_the_readme_s_commands():
+    text = README.read_text(encoding="utf-8")
+    commands = re.findall(r"```sh\n(python3 -m venv .*)\n```", text)
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert len(commands) == 2
+    assert commands[1] in ci
+    assert commands[0].rpartition("&& .venv/bin/")[2] in ci
+
+
+def test_every_file_named_in_the_readme_is_there():
+    text = README.read_text(encoding="utf-8")
+    names = set(re.findall(r"(?:schemas|cases)/[\w./-]+\.(?:json|yaml)", text)) - {"cases/mine.yaml"}
+    assert {"schemas/results.schema.json", "cases/article/two-dimensions.yaml"} <= names
+    assert [name for name in names if not (ROOT / name).is_file()] == []
+
+
+def test_nothing_names_this_machine_or_how_it_was_made():
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    private = re.compile(rf"{re.escape(str(ROOT.parent))}/|/home/\w+/|/root/")
+    files = [ROOT / name for name in listed.stdout.split("\n") if name and name != "tests/test_guards.py"]
+    texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()}
+    guilty = [name for name, text in texts.items() if private.search(text)]
+    assert guilty == []
+
+
+# --- registry and resources
+
+
+def test_a_plugin_without_its_constant_is_an_error():
+    with pytest.raises(AttributeError):
+        discover("verify_attention.invariants", "NO_SUCH_CONSTANT")
+
+
+def test_shipped_folders_are_found_from_anywhere():
+    assert (resources.folder("cases") / "article" / "two-dimensions.yaml").is_file()
+    assert resources.schema("case")["$schema"].endswith("2020-12/schema")
+
+
+def test_exit_codes_are_the_specified_ones():
+    assert [code.value for code in ExitCode] == [0, 1, 2, 3, 4, 130]

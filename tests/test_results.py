@@ -1,0 +1,210 @@
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+from making import INVARIANTS, TOLERANCE, random_case, rng
+
+from verify_attention import files, resources, results
+from verify_attention.cases import build_case, load_cases
+from verify_attention.engine import run
+from verify_attention.errors import ResultsError, UsageError
+from verify_attention.model import Report
+from verify_attention.pipeline import CORE
+
+CASES = load_cases([resources.folder("cases")])
+
+
+def report(cases, implementation=CORE, name="core", largest=4096.0):
+    return Report(name, TOLERANCE, tuple(run(cases, implementation, INVARIANTS.values(), TOLERANCE, largest=largest)))
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return json.loads(results.text(report(CASES)))
+
+
+def test_the_schema_is_a_schema_and_closed():
+    schema = resources.schema("results")
+    Draft202012Validator.check_schema(schema)
+
+    def objects(part):
+        if isinstance(part, dict):
+            if "properties" in part:
+                yield part
+            for value in part.values():
+                yield from objects(value)
+
+    for part in objects(schema):
+        assert "additionalProperties" in part, part.get("title")
+        for name, field in part["properties"].items():
+            described = field if "$ref" not in field else schema["$defs"][field["$ref"].rpartition("/")[2]] | field
+            assert described.get("title"), name
+            assert described.get("description"), name
+
+
+def test_results_of_the_shipped_cases_satisfy_the_schema_plainly_read(shipped):
+    assert list(Draft202012Validator(resources.schema("results")).iter_errors(shipped)) == []
+
+
+def test_the_text_is_strict_json_that_reads_back_as_itself(shipped):
+    text = results.text(report(CASES))
+    assert json.loads(text, parse_constant=pytest.fail) == shipped
+    again = results.seal({name: value for name, value in shipped.items() if name != "digest"})
+    assert again == text
+
+
+def test_the_same_run_gives_the_same_bytes():
+    assert results.text(report(CASES)) == results.text(report(CASES))
+
+
+def test_numbers_survive_to_the_last_bit(shipped):
+    trace = CORE(CASES[0].under("qk"))
+    entry = next(entry for entry in shipped["cases"] if entry["id"] == CASES[0].id)
+    for name, array in (*trace.inside.items(), ("output", trace.output)):
+        assert np.array_equal(np.array(entry["conditions"]["qk"][name]), array)
+
+
+def test_stored_inputs_are_a_case_again(shipped):
+    for case, entry in zip(CASES, shipped["cases"], strict=True):
+        given = {name: value for name, value in entry["inputs"].items() if value is not None}
+        rebuilt = build_case(given, id=entry["id"])
+        for name in ("q", "keys", "bQ", "bK", "values", "bV", "key_shifts"):
+            one, other = getattr(case, name), getattr(rebuilt, name)
+            assert (one is None) == (other is None)
+            assert one is None or np.array_equal(one, other)
+        assert (case.scale, case.expect, case.tags) == (rebuilt.scale, rebuilt.expect, rebuilt.tags)
+
+
+def test_the_summary_counts_what_is_there(shipped):
+    statuses = [finding["status"] for entry in shipped["cases"] for finding in entry["findings"]]
+    assert shipped["summary"]["cases"] == len(CASES)
+    assert sum(shipped["summary"][status] for status in ("pass", "fail", "inconclusive", "skipped", "crashed")) == len(
+        statuses
+    )
+    assert shipped["summary"]["pass"] == statuses.count("pass") == shipped["summary"]["checked"]
+
+
+def test_numbers_that_json_lacks_are_null():
+    case = random_case(rng(41), q=np.full((6, 4, 7), 1e200), keys=np.full((3, 5, 7), 1e200))
+    made = json.loads(results.text(report([case])), parse_constant=pytest.fail)
+    assert made["cases"][0]["conditions"]["none"]["scores"][0][0] == [None] * 5
+    finding = next(f for f in made["cases"][0]["findings"] if f["invariant"] == "key-bias-leaves-weights")
+    assert (finding["status"], finding["deviation"], finding["rounding_bound"]) == ("inconclusive", None, None)
+
+
+def test_an_array_of_more_than_4096_numbers_is_summarised_unless_full():
+    case = random_case(rng(42), H=2, G=1, Tq=70, Tk=30)
+    short = json.loads(results.text(report([case])))["cases"][0]
+    assert short["conditions"]["k"]["scores"]["shape"] == [2, 70, 30]
+    assert isinstance(short["conditions"]["k"]["lse"], list)
+    whole = json.loads(results.text(report([case], largest=np.inf), "full"))["cases"][0]
+    assert np.array(whole["conditions"]["k"]["scores"]).shape == (2, 70, 30)
+
+
+def test_no_absolute_path_in_it(shipped):
+    text = json.dumps(shipped)
+    assert str(Path.cwd()) not in text
+    assert str(Path.home()) + "/" not in text
+    assert all(not Path(entry["file"]).is_absolute() for entry in shipped["cases"])
+
+
+# --- writing
+
+
+def test_a_file_is_replaced_and_its_permissions_stay(tmp_path):
+    target = tmp_path / "results.json"
+    target.write_text("old")
+    target.chmod(0o640)
+    files.write_atomically(target, "new")
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_new_file_gets_the_usual_permissions(tmp_path):
+    plain, ours = tmp_path / "plain", tmp_path / "ours"
+    plain.write_text("")
+    files.write_atomically(ours, "")
+    assert ours.stat().st_mode == plain.stat().st_mode
+
+
+def test_a_link_is_followed_and_a_device_is_not_replaced(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    files.write_atomically(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+    files.write_atomically(Path(os.devnull), "gone")
+    assert Path(os.devnull).is_char_device()
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    target = tmp_path / "results.json"
+    target.write_text("old")
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ResultsError, match="No space left on device"):
+        files.write_atomically(target, "new")
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
+    target = tmp_path / "results.json"
+    target.write_text("old")
+    script = textwrap.dedent(f"""
+        import os, signal
+        from pathlib import Path
+        from verify_attention import files
+        os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
+        files.write_atomically(Path({str(target)!r}), "new" * 100_000)
+    """)
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -9
+    assert target.read_text() == "old"
+
+
+@pytest.mark.parametrize("place", ["", "missing/results.json"])
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, place):
+    with pytest.raises(UsageError):
+        files.check_writable(tmp_path / place)
+
+
+# --- reading
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "1:2: not JSON"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ('{"a": -Infinity}', "-Infinity is not JSON"),
+        ('{"a": 1e999}', "1e999 is beyond float64"),
+        ('{"a": 1, "a": 2}', "'a' stands twice"),
+        ("[" * 100_000, "recursion"),
+        ("", "1:1: not JSON"),
+        ("1" * 5000, "limit"),
+    ],
+)
+def test_json_is_read_strictly(tmp_path, text, message):
+    target = tmp_path / "results.json"
+    target.write_text(text)
+    with pytest.raises(ResultsError, match=message):
+        files.read_json(target)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "results.json").write_bytes(b'{"\xff": 1}')
+    with pytest.raises(ResultsError, match="not UTF-8"):
+        files.read_json(tmp_path / "results.json")
+    with pytest.raises(UsageError, match="no such file"):
+        files.read_json(tmp_path / "other.json")

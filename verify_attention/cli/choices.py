@@ -1,0 +1,124 @@
+"""Options that several commands share, and what they choose."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from verify_attention.errors import UsageError
+
+if TYPE_CHECKING:
+    from verify_attention.model import Case, Invariant
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...")
+color_option = click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour; auto follows the terminal."
+)
+
+
+class _Finite(click.FloatRange):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        if number != number:  # noqa: PLR0124 - a NaN is in every range, as it is compared
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
+def tolerance_options(function: Decorated) -> Decorated:
+    """Add --rtol and --atol."""
+    for name, text in ("--atol", "Absolute tolerance: the least limit."), ("--rtol", "Relative tolerance."):
+        function = click.option(
+            name, type=_Finite(min=0, max=1), default=1e-12, show_default=True, metavar="X", help=text
+        )(function)
+    return function
+
+
+def selection_options(function: Decorated) -> Decorated:
+    """Add --select and --ignore."""
+    for name, text in (
+        ("--ignore", "Leave out invariants, by name or glob; repeatable."),
+        ("--select", "Check only these invariants, by name or glob; repeatable."),
+    ):
+        function = click.option(name, multiple=True, metavar="NAME", help=text)(function)
+    return function
+
+
+def chosen_invariants(select: Sequence[str], ignore: Sequence[str]) -> list[Invariant]:
+    """Return the invariants that the options choose, in the order of their names.
+
+    Raises:
+        UsageError: a name or glob matches none, or none is left.
+
+    """
+    from verify_attention.plugins import invariants  # noqa: PLC0415
+
+    known = invariants()
+    taken = _matching(select, known) if select else set(known)
+    left = taken - _matching(ignore, known)
+    if not left:
+        raise UsageError("--select and --ignore leave no invariant")
+    return [known[name] for name in known if name in left]
+
+
+def _matching(patterns: Iterable[str], known: Iterable[str]) -> set[str]:
+    from fnmatch import fnmatchcase  # noqa: PLC0415
+
+    found: set[str] = set()
+    for pattern in (part for given in patterns for part in given.split(",")):
+        matches = {name for name in known if fnmatchcase(name, pattern)}
+        if not matches:
+            raise UsageError(f"no invariant is called {pattern!r}{suggestion(pattern, known)}")
+        found |= matches
+    return found
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean '…'?` where a known name is near, else a pointer to the list."""
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; `verify-attention list` shows all names"
+
+
+def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
+    """Return the cases whose id contains a text, whatever the letters' case.
+
+    Raises:
+        UsageError: there is none.
+
+    """
+    found = [case for case in cases if text is None or text.lower() in case.id.lower()]
+    if not found:
+        raise UsageError(f"none of the {len(cases)} cases has {text!r} in its id")
+    return found
+
+
+def use_color(choice: str) -> bool:
+    """Decide on colour: an option before NO_COLOR before the terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def width() -> int:
+    """Return the width of the output: COLUMNS, or the terminal's, or 100 where there is no terminal."""
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print text as it is; a reader that has gone away (`| head`) is no error."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,136 @@
+"""`verify-attention gate`: judge a results file anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from verify_attention.cli.choices import chosen_invariants, echo, selection_options, tolerance_options
+from verify_attention.errors import ExitCode, ResultsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from verify_attention.gate import Verdict
+    from verify_attention.model import Case
+
+MOST_PROBLEMS = 20
+
+
+@click.command(short_help="Judge a results file anew; trust nothing in it.")
+@click.argument("results", type=click.Path(path_type=Path), metavar="RESULTS.JSON")
+@click.option(
+    "--cases",
+    "folder",
+    metavar="DIR",
+    help="The case files: each must be in the results, unchanged. Default: where the results say, if they are there.",
+)
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="OLD.JSON", help="Name what got worse since.")
+@tolerance_options
+@selection_options
+def gate(
+    results: Path,
+    folder: str | None,
+    baseline: Path | None,
+    rtol: float,
+    atol: float,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+) -> int:
+    """Judge RESULTS.JSON anew: its schema, digests, inputs, traces, findings and counts.
+
+    Every invariant must be there (or those that --select and --ignore choose, as they did for the run), judged with
+    at most the tolerance given here. Exit code 0: the file is sound and everything held; 1: it is sound, and
+    something broke or got worse; 4: it is not sound.
+    """
+    from verify_attention import gate as gating  # noqa: PLC0415
+    from verify_attention.gate.baseline import worse  # noqa: PLC0415
+    from verify_attention.model import Tolerance  # noqa: PLC0415
+
+    chosen = chosen_invariants(select, ignore)
+    made = read_results(results)
+    files = _cases(made, folder)
+    verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, complete=folder is not None)
+    verdict.notes += _notes(made, files, folder)
+    if baseline is not None:
+        verdict.worse += worse(read_results(baseline), made)
+    return _said(results, verdict)
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Read a results file and check it against its schema.
+
+    Raises:
+        UsageError: there is no such file.
+        ResultsError: it is not strict JSON, or does not satisfy the schema.
+
+    """
+    from verify_attention import files, validation  # noqa: PLC0415
+
+    made = files.read_json(path)
+    if not validation.valid(made, "results"):
+        found = validation.problems(made, "results")
+        lines = [f"{path}: {_place(place)}: {message}" for place, message in found[:MOST_PROBLEMS]]
+        more = [f"{path}: … and {len(found) - MOST_PROBLEMS} more"] if len(found) > MOST_PROBLEMS else []
+        raise ResultsError("\n".join(lines + more))
+    document: dict[str, Any] = made
+    return document
+
+
+def _place(path: Iterable[str | int]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".") or "the document"
+
+
+def _cases(made: dict[str, Any], folder: str | None) -> dict[str, Case]:
+    """Load the case files: all of a folder, or those that the results name and that are here."""
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+
+    if folder is not None:
+        return {case.id: case for case in load_cases([folder])}
+    here = sorted({entry["file"] for entry in made["cases"] if entry["file"] and Path(entry["file"]).is_file()})
+    by_place = {(case.file, case.id.partition("::")[2]): case for case in (load_cases(here) if here else [])}
+    found = ((entry["id"], by_place.get((entry["file"], entry["id"].partition("::")[2]))) for entry in made["cases"])
+    return {name: case for name, case in found if case is not None}
+
+
+def _notes(made: dict[str, Any], files: dict[str, Case], folder: str | None) -> list[str]:
+    """Say what could not be checked, and what differs without being wrong."""
+    from verify_attention import __version__, results  # noqa: PLC0415
+
+    notes = []
+    absent = [entry["id"] for entry in made["cases"] if entry["id"] not in files]
+    if absent and folder is None:
+        notes.append(f"{len(absent)} case files are not here; their inputs were taken from the results (--cases DIR)")
+    if made["tool"]["version"] != __version__:
+        notes.append(f"written by version {made['tool']['version']}, judged by {__version__}")
+    here = results.environment()
+    other = [f"{name} {value}, here {here[name]}" for name, value in made["environment"].items() if value != here[name]]
+    if other:
+        notes.append(f"written elsewhere ({'; '.join(other)}): the core's numbers are compared within rounding")
+    return notes
+
+
+def _said(path: Path, verdict: Verdict) -> int:
+    """Print a verdict and return its exit code."""
+    for title, lines in (("not sound", verdict.problems), ("broken", verdict.broken), ("worse", verdict.worse)):
+        for line in lines[:MOST_PROBLEMS]:
+            echo(f"{title}: {line}\n")
+        if len(lines) > MOST_PROBLEMS:
+            echo(f"{title}: … and {len(lines) - MOST_PROBLEMS:,} more\n")
+    for note in verdict.notes:
+        echo(f"note: {note}\n", err=True)
+    words = {
+        ExitCode.CRASHED: "FAIL  not to be trusted, or an implementation crashed",
+        ExitCode.BROKEN: "FAIL  sound, but something broke or got worse",
+        ExitCode.OK: "PASS  sound, and everything held",
+    }
+    code = ExitCode.OK
+    if verdict.problems or verdict.crashed:
+        code = ExitCode.CRASHED
+    elif verdict.broken or verdict.worse:
+        code = ExitCode.BROKEN
+    echo(f"{words[code]}: {path}, {verdict.rejudged} cases judged anew\n")
+    return code

@@ -1,0 +1,214 @@
+"""`verify-attention run`: judge cases, write results.json, show the table."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import click
+
+from verify_attention.cli.choices import (
+    chosen_cases,
+    chosen_invariants,
+    color_option,
+    echo,
+    paths_argument,
+    selection_options,
+    tolerance_options,
+    use_color,
+    width,
+)
+from verify_attention.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from verify_attention.model import Case, CaseReport, Report
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run was asked to do, as the command line gave it."""
+
+    paths: tuple[str, ...]
+    output: str
+    rtol: float
+    atol: float
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    text: str | None
+    maxfail: int | None
+    quiet: bool
+    verbose: bool
+    jobs: int
+    shard: tuple[int, int] | None
+    color: str
+    progress: bool
+    detail: str
+
+
+class _Shard(click.ParamType[tuple[int, int]]):
+    name = "I/N"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        index, slash, count = value.partition("/")
+        if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+            self.fail(f"{value!r} is not of the form I/N with 1 ≤ I ≤ N", param, ctx)
+        return int(index), int(count)
+
+
+class _Jobs(click.ParamType[int]):
+    name = "N|auto"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "auto":
+            import os  # noqa: PLC0415
+
+            return os.cpu_count() or 1
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"{value!r} is neither a number above 0 nor auto", param, ctx)
+        return int(value)
+
+
+@click.command(short_help="Judge cases, write results.json, show the table.")
+@paths_argument
+@click.option("-o", "--output", default="results.json", show_default=True, metavar="FILE", help="Results; - is stdout.")
+@tolerance_options
+@selection_options
+@click.option("-k", "text", metavar="TEXT", help="Run only cases with TEXT in their id.")
+@click.option("-x", "--fail-fast", is_flag=True, help="Stop after the first case that breaks.")
+@click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N findings that break.")
+@click.option("-q", "--quiet", is_flag=True, help="Print what broke and the summary only.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every finding, with the reason of each skip.")
+@click.option("-n", "--jobs", type=_Jobs(), default="1", show_default=True, help="Run in N processes.")
+@click.option("--shard", type=_Shard(), help="Run every Nth case, from the Ith.")
+@color_option
+@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+@click.option(
+    "--detail",
+    type=click.Choice(["auto", "full", "summary"]),
+    default="auto",
+    show_default=True,
+    help="Arrays in the results: auto summarises those of more than 4,096 numbers; summary, every one.",
+)
+def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progress: bool, **given: object) -> int:
+    """Judge the cases in PATH (files, folders, file.yaml::name), write results.json and show a table.
+
+    Without PATH, the built-in cases of the article are judged. Exit code 0: every claim held.
+    """
+    options = Options(
+        paths=paths,
+        maxfail=1 if fail_fast else maxfail,
+        progress=not no_progress,
+        **given,  # type: ignore[arg-type]
+    )
+    return execute(options)
+
+
+def execute(options: Options) -> int:
+    """Run with options; testable without a command line."""
+    from verify_attention import engine, files, results  # noqa: PLC0415
+    from verify_attention.model import Report, Tolerance  # noqa: PLC0415
+    from verify_attention.pipeline import CORE  # noqa: PLC0415
+    from verify_attention.summary import LARGEST  # noqa: PLC0415
+
+    gc.disable()  # many small objects, no cycles, and the end is near: a twelfth of the time
+    chosen = chosen_invariants(options.select, options.ignore)
+    if options.output != "-":
+        files.check_writable(Path(options.output))
+    cases = _cases(options)
+    tolerance = Tolerance(options.rtol, options.atol)
+    reports = engine.run(cases, CORE, chosen, tolerance, largest=LARGEST[options.detail], jobs=options.jobs)
+    report = Report("core", tolerance, tuple(_judged(cases, reports, options)))
+    text = results.text(report, options.detail)
+    if options.output == "-":
+        echo(text)
+    else:
+        files.write_atomically(Path(options.output), text)
+    _show(report, options, len(cases))
+    return exit_code(report)
+
+
+def _cases(options: Options) -> list[Case]:
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+
+    cases = chosen_cases(load_cases(options.paths), options.text)
+    if options.shard is None:
+        return cases
+    index, count = options.shard
+    part = cases[index - 1 :: count]
+    if not part:
+        raise UsageError(f"shard {index}/{count} holds no case: there are only {len(cases)}")
+    return part
+
+
+def _judged(cases: list[Case], report_of: Iterable[CaseReport], options: Options) -> Iterator[CaseReport]:
+    """Yield the cases' reports up to the number of broken findings that ends a run, with a progress bar."""
+    from verify_attention.model import BROKEN  # noqa: PLC0415
+
+    broken = 0
+    with _Progress(len(cases), options.progress and not options.quiet) as progress:
+        for entry in report_of:
+            yield entry
+            progress.advance()
+            broken += sum(finding.status in BROKEN for finding in entry.findings)
+            if options.maxfail is not None and broken >= options.maxfail:
+                return
+
+
+class _Progress:
+    """A bar on stderr, where that is a terminal, once a run takes longer than a second."""
+
+    def __init__(self, total: int, wanted: bool) -> None:
+        self._total = total
+        self._wanted = wanted and sys.stderr.isatty()
+        self._start = time.monotonic()
+        self._done = 0
+        self._bar: object = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()  # type: ignore[attr-defined]
+
+    def advance(self) -> None:
+        """Count one more case."""
+        self._done += 1
+        if not self._wanted or time.monotonic() - self._start < 1:
+            return
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import Progress  # noqa: PLC0415
+
+        if not isinstance(self._bar, Progress):
+            self._bar = Progress(console=Console(stderr=True), transient=True)
+            self._bar.add_task("judging cases", total=self._total)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=self._done)
+
+
+def _show(report: Report, options: Options, wanted: int) -> None:
+    """Print the table where the results are not."""
+    from verify_attention.reports import table  # noqa: PLC0415
+
+    to_stderr = options.output == "-"
+    text = table.render(
+        report, width=width(), color=use_color(options.color), verbose=options.verbose, quiet=options.quiet
+    )
+    echo(text, err=to_stderr)
+    if len(report.cases) < wanted:
+        echo(f"stopped after {len(report.cases)} of {wanted} cases: --fail-fast or --maxfail\n", err=True)
+
+
+def exit_code(report: Report) -> ExitCode:
+    """Return the worst that a report holds; where nothing was really checked, nothing held."""
+    statuses = {finding.status for _, finding in report.findings()}
+    if "crashed" in statuses:
+        return ExitCode.CRASHED
+    if statuses & {"fail", "inconclusive"} or not any(finding.checked for _, finding in report.findings()):
+        return ExitCode.BROKEN
+    return ExitCode.OK

@@ -1,0 +1,116 @@
+"""`verify-attention tables`: the article's tables, from any cases."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from verify_attention.cli.choices import chosen_cases, color_option, echo, paths_argument, use_color, width
+from verify_attention.errors import ExitCode
+
+if TYPE_CHECKING:
+    from verify_attention.model import Case, CaseReport
+    from verify_attention.reports.article import ArticleTable
+
+LARGEST = 4096  # scores; larger tables are no tables
+
+
+@click.command(short_help="Print the article's tables.")
+@paths_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["rich", "markdown", "csv", "latex"]),
+    default="rich",
+    show_default=True,
+    help="Form of the tables.",
+)
+@click.option("--lang", type=click.Choice(["en", "ja"]), default="en", show_default=True, help="Language of headings.")
+@click.option("--decimals", type=click.IntRange(0, 17), default=6, show_default=True, help="Decimals of each number.")
+@click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id.")
+@color_option
+def tables(paths: tuple[str, ...], form: str, lang: str, decimals: int, text: str | None, color: str) -> int:
+    """Print scores and weights of the cases in PATH under the four conditions, as the article does.
+
+    Says whether every published number is reproduced (on stderr, unless the form is rich); exit code 1 if not.
+    Without PATH, the built-in cases of the article.
+    """
+    from verify_attention import engine  # noqa: PLC0415
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+    from verify_attention.model import Tolerance  # noqa: PLC0415
+    from verify_attention.pipeline import CORE  # noqa: PLC0415
+    from verify_attention.plugins import invariants  # noqa: PLC0415
+    from verify_attention.reports import article  # noqa: PLC0415
+
+    cases = chosen_cases(load_cases(paths), text)
+    small = [case for case in cases if len(case.q) * case.q.shape[1] * case.keys.shape[1] <= LARGEST]
+    reports = list(engine.run(small, CORE, invariants().values(), Tolerance()))
+    made = [table for entry in reports for table in _tables(entry, lang, decimals)]
+    if form == "rich":
+        echo(_rich(made, use_color(color)))
+    else:
+        echo({"markdown": article.markdown, "csv": article.csv_text, "latex": article.latex}[form](made))
+    said, code = _published(reports)
+    echo(said + _checks(reports) + _too_large(cases, small), err=form != "rich")
+    return code
+
+
+def _tables(entry: CaseReport, lang: str, decimals: int) -> list[ArticleTable]:
+    from verify_attention.reports.article import article_tables  # noqa: PLC0415
+
+    traces = {condition: (shown["scores"], shown["weights"]) for condition, shown in entry.conditions.items()}
+    return list(article_tables(entry.case.id, traces, entry.case.key_shifts is not None, lang, decimals))
+
+
+def _rich(made: list[ArticleTable], color: bool) -> str:
+    from rich.table import Table  # noqa: PLC0415
+
+    from verify_attention.reports.table import console  # noqa: PLC0415
+
+    screen, sink = console(width(), color)
+    for table in made:
+        grid = Table(title=table.title, title_justify="left", title_style="bold")
+        for heading in table.headings:
+            grid.add_column(heading, overflow="fold")
+        for row in table.rows:
+            grid.add_row(*row)
+        screen.print(grid)
+    return sink.getvalue()
+
+
+def _published(reports: list[CaseReport]) -> tuple[str, ExitCode]:
+    """Say of every case with published numbers whether they are reproduced."""
+    from verify_attention.reports.table import published_line  # noqa: PLC0415
+
+    with_numbers = [entry for entry in reports if entry.case.published is not None]
+    if not with_numbers:
+        return "no case here gives published numbers\n", ExitCode.OK
+    findings = [
+        f for entry in with_numbers for f in entry.findings if f.invariant == "published-numbers-are-reproduced"
+    ]
+    lines = [published_line(entry) for entry in with_numbers]
+    lines += [f"  {finding.reason}" for finding in findings if finding.status != "pass"]
+    held = all(finding.status == "pass" for finding in findings)
+    return "\n".join(lines) + "\n", ExitCode.OK if held else ExitCode.BROKEN
+
+
+def _checks(reports: list[CaseReport]) -> str:
+    """Say of each of the article's checks whether it was repeated here, and how it went."""
+    from verify_attention.plugins import invariants  # noqa: PLC0415
+    from verify_attention.reports.figures import SEVERITY, WORDS  # noqa: PLC0415
+
+    lines = []
+    for name, invariant in invariants().items():
+        found = [f for entry in reports for f in entry.findings if f.invariant == name]
+        if invariant.check and found:
+            gravest = min(found, key=lambda finding: SEVERITY.index(finding.status))
+            lines.append(f"  {WORDS[gravest.status]:<12}  {invariant.check} ({name})")
+    if not lines:
+        return ""
+    return "\n".join(["the article's checks:", *lines]) + "\n"
+
+
+def _too_large(cases: list[Case], small: list[Case]) -> str:
+    left_out = [case.id for case in cases if case not in small]
+    return f"left out, more than {LARGEST:,} scores: {', '.join(left_out)}\n" if left_out else ""

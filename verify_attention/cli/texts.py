@@ -1,0 +1,112 @@
+"""Commands that read and tell: `validate`, `explain`, `list`, `schema`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from verify_attention.cli.choices import echo, paths_argument, suggestion
+from verify_attention.errors import UsageError
+
+if TYPE_CHECKING:
+    from verify_attention.model import Feature, Invariant
+
+
+@click.command(short_help="Read and check cases only.")
+@paths_argument
+def validate(paths: tuple[str, ...]) -> int:
+    """Read the cases in PATH and say whether they are well-formed; nothing is judged or written."""
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+    from verify_attention.reports.figures import counted  # noqa: PLC0415
+
+    cases = load_cases(paths)
+    echo(f"{counted(len(cases), 'case')} in {counted(len({case.file for case in cases}), 'file')}: all well-formed\n")
+    return 0
+
+
+@click.command(short_help="Explain an invariant or a feature.")
+@click.argument("name", required=False)
+def explain(name: str | None) -> int:
+    """Explain an invariant or a feature: claim, formula, derivation, what takes it away, and its faults.
+
+    Without NAME, list every name with its claim.
+    """
+    from verify_attention.plugins import features, invariants  # noqa: PLC0415
+
+    known: dict[str, Invariant | Feature] = {**invariants(), **features()}
+    if name is None:
+        echo("".join(f"{key}\n    {plugin.claim}\n" for key, plugin in known.items()))
+        return 0
+    if name not in known:
+        raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, known)}")
+    echo(explanation(name))
+    return 0
+
+
+def explanation(name: str) -> str:
+    """Return everything that is known of an invariant or a feature, as text."""
+    from verify_attention.plugins import features, invariants  # noqa: PLC0415
+
+    if name in features():
+        feature = features()[name]
+        losers = [key for key, invariant in invariants().items() if invariant.needs & feature.takes]
+        takes = [f"takes away: {', '.join(sorted(feature.takes))}", "so not claimed any more:", *_items(losers)]
+        return "\n".join([name, f"  {feature.claim}", "", *_indented(feature.derivation), "", *takes]) + "\n"
+    invariant = invariants()[name]
+    breakers = [key for key, feature in features().items() if feature.takes & invariant.needs]
+    parts = [
+        name,
+        f"  {invariant.claim}",
+        "",
+        f"formula: {invariant.formula}",
+        f"source: {invariant.source}",
+        *([f"the article's check: {invariant.check}"] if invariant.check else []),
+        "",
+        *_indented(invariant.derivation),
+        "",
+        f"needs: {', '.join(sorted(invariant.needs)) or 'nothing beyond the formula'}",
+        *([f"taken away by: {', '.join(breakers)}"] if breakers else []),
+        *([f"vacuous where: {invariant.vacuous}"] if invariant.vacuous else []),
+        "catches, among others:",
+        *_items([fault.mistake for fault in invariant.faults]),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}".rstrip() for line in text.splitlines()]
+
+
+def _items(texts: list[str]) -> list[str]:
+    return [f"  - {text}" for text in texts]
+
+
+@click.command("list", short_help="List invariants, features and implementations.")
+@click.argument("kind", required=False, type=click.Choice(["invariants", "features", "implementations"]))
+def list_plugins(kind: str | None) -> int:
+    """List the names of invariants, features and implementations, or of one KIND."""
+    from verify_attention.plugins import features, implementations, invariants  # noqa: PLC0415
+
+    groups: dict[str, Iterable[str]] = {
+        "invariants": invariants(),
+        "features": features(),
+        "implementations": implementations(),
+    }
+    if kind is not None:
+        echo("".join(f"{name}\n" for name in groups[kind]))
+        return 0
+    echo("\n".join(f"{title}:\n" + "".join(f"  {name}\n" for name in names) for title, names in groups.items()))
+    return 0
+
+
+@click.command(short_help="Print a JSON Schema.")
+@click.argument("name", type=click.Choice(["case", "results"]))
+def schema(name: str) -> int:
+    """Print the JSON Schema of case files or of results.json."""
+    from verify_attention import resources  # noqa: PLC0415
+
+    echo(json.dumps(resources.schema(name), indent=2, ensure_ascii=False) + "\n")
+    return 0

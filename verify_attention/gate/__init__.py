@@ -1,0 +1,155 @@
+"""Judge a results file anew, trusting nothing that it says of itself.
+
+What it says is compared with what follows from it: a status with its numbers, numbers with the stored traces, the
+core's traces with the stored inputs judged anew, inputs with the case files, counts with what is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from verify_attention import results
+from verify_attention.cases import build_case
+from verify_attention.errors import CasesRefusedError
+from verify_attention.gate.anew import detail_of, is_summary, judged_anew
+from verify_attention.gate.numbers import own_numbers
+from verify_attention.model import BROKEN, Case, Invariant, Tolerance
+from verify_attention.results import Document
+
+
+@dataclass
+class Verdict:
+    """What a gate found: problems make the file untrustworthy; broken and worse findings are what it rightly says."""
+
+    problems: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    crashed: bool = False
+    worse: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    rejudged: int = 0
+
+
+def judge(
+    made: Document,
+    chosen: Sequence[Invariant],
+    tolerance: Tolerance,
+    files: Mapping[str, Case],
+    complete: bool = False,
+) -> Verdict:
+    """Judge a document that satisfies its schema.
+
+    Args:
+        made: the results.
+        chosen: the invariants that every case must have a finding on.
+        tolerance: the largest tolerance that the results may have been judged with.
+        files: the cases as their files have them now, by id; those that are not here are rebuilt from the results.
+        complete: whether the results must have exactly the cases of `files`.
+
+    """
+    verdict = Verdict()
+    verdict.problems += [*_whole(made, tolerance), *_lost(made, files if complete else None)]
+    for entry in made["cases"]:
+        _judge_case(verdict, entry, made, chosen, files)
+    for entry in made["cases"]:
+        for finding in entry["findings"]:
+            if finding["status"] in BROKEN:
+                verdict.broken.append(
+                    f"{entry['id']}: {finding['invariant']}: {finding['status']}: {finding['reason']}"
+                )
+                verdict.crashed = verdict.crashed or finding["status"] == "crashed"
+    return verdict
+
+
+def _whole(made: Document, tolerance: Tolerance) -> Iterator[str]:
+    """Check what is said of the run as a whole."""
+    if made["digest"] != results.digest(made):
+        yield "digest: the file was changed after it was written"
+    for name in ("rtol", "atol"):
+        if made["tolerance"][name] > getattr(tolerance, name):
+            allowed = getattr(tolerance, name)
+            yield f"tolerance.{name}: judged with {made['tolerance'][name]:g}, at most {allowed:g} is allowed"
+    counted = results.summary(made["cases"])
+    for name, count in counted.items():
+        if made["summary"][name] != count:
+            yield f"summary.{name}: says {made['summary'][name]}, counted {count}"
+    if not made["cases"]:
+        yield "cases: the run is empty"
+    elif not counted["checked"]:
+        yield "cases: no equation was really checked"
+
+
+def _lost(made: Document, files: Mapping[str, Case] | None) -> Iterator[str]:
+    """Compare the cases' ids with each other, and with the files that the results must be about."""
+    counts = Counter(entry["id"] for entry in made["cases"])
+    yield from (f"{one}: stands {count} times" for one, count in counts.items() if count > 1)
+    if files is not None:
+        yield from (f"{one}: the case is in the folder, but not in the results" for one in files if one not in counts)
+        yield from (f"{one}: the case is in the results, but not in the folder" for one in counts if one not in files)
+
+
+def _judge_case(
+    verdict: Verdict, entry: Document, made: Document, chosen: Sequence[Invariant], files: Mapping[str, Case]
+) -> None:
+    """Check one case: by itself, against its file, and judged anew."""
+
+    def say(problem: str) -> None:
+        verdict.problems.append(f"{entry['id']}: {problem}")
+
+    tolerance = Tolerance(**made["tolerance"])
+    intact = entry["digest"] == results.digest(entry)
+    if not intact:
+        say("was changed after it was written: its digest does not match")
+    names = [finding["invariant"] for finding in entry["findings"]]
+    for invariant in chosen:
+        if names.count(invariant.name) != 1:
+            say(f"has {names.count(invariant.name)} findings on {invariant.name}, expected 1")
+    for unknown in sorted(set(names) - {invariant.name for invariant in chosen}):
+        say(f"has a finding on {unknown}, which was not asked for or is not known")
+    for finding in entry["findings"]:
+        for problem in own_numbers(finding, tolerance):
+            say(f"{finding['invariant']}: {problem}")
+    case = _case_of(entry, files, say)
+    if case is None:
+        return
+    verdict.rejudged += 1
+    asked = [invariant for invariant in chosen if invariant.name in names]
+    for problem in judged_anew(entry, case, asked, tolerance, made["implementation"]["name"] == "core", intact):
+        say(problem)
+
+
+def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], None]) -> Case | None:
+    """Return the case to judge anew: from its file, if the results are about that; else from the stored inputs."""
+    on_disk = files.get(entry["id"])
+    if on_disk is not None:
+        if on_disk.sha256 != entry["sha256"]:
+            say(f"{on_disk.file} has changed since the run: its sha256 is not the one in the results")
+            return None
+        for place in _differences(
+            entry["inputs"], results.inputs(on_disk, detail_of(entry["inputs"].values())), "inputs"
+        ):
+            say(f"{place}, the case file says otherwise")
+        return on_disk
+    given = {name: value for name, value in entry["inputs"].items() if value is not None}
+    if any(is_summary(value) for value in [*given.values(), *given["features"].values()]):
+        say("cannot be judged anew: its inputs are summarised and its file is not here; give --cases")
+        return None
+    try:
+        return build_case(given, id=entry["id"], file=entry["file"], sha256=entry["sha256"])
+    except CasesRefusedError as error:
+        say(f"inputs are not a case: {'; '.join(problem.message for problem in error.problems)}")
+        return None
+
+
+def _differences(stored: Any, fresh: Any, place: str) -> Iterator[str]:
+    """Yield every place where two documents differ."""
+    if isinstance(stored, dict) and isinstance(fresh, dict):
+        for key in dict.fromkeys([*stored, *fresh]):
+            yield from _differences(stored.get(key), fresh.get(key), f"{place}.{key}")
+    elif isinstance(stored, list) and isinstance(fresh, list) and len(stored) == len(fresh):
+        for index, (one, other) in enumerate(zip(stored, fresh, strict=True)):
+            yield from _differences(one, other, f"{place}[{index}]")
+    elif stored != fresh:
+        yield f"{place}: says {stored!r}" if not isinstance(stored, list | dict) else f"{place}: differs in form"

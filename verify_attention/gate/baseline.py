@@ -1,0 +1,34 @@
+"""What got worse from one results file to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verify_attention.results import Document
+
+GRAVITY = {"pass": 0, "skipped": 1, "inconclusive": 2, "fail": 3, "crashed": 4}
+
+
+def worse(old: Document, new: Document) -> Iterator[str]:
+    """Name what is worse in the new results than in the old: findings, expectations, and what has disappeared."""
+    entries = {entry["id"]: entry for entry in new["cases"]}
+    for before in old["cases"]:
+        after = entries.get(before["id"])
+        if after is None:
+            yield f"{before['id']}: the case has disappeared"
+            continue
+        findings = {finding["invariant"]: finding for finding in after["findings"]}
+        for was in before["findings"]:
+            said = _worse(was, findings.get(was["invariant"]))
+            if said:
+                yield f"{before['id']}: {was['invariant']}: {said}"
+
+
+def _worse(was: Document, now: Document | None) -> str | None:
+    if now is None:
+        return f"has disappeared, was {was['status']}"
+    if GRAVITY[now["status"]] > GRAVITY[was["status"]]:
+        return f"was {was['status']}, is {now['status']}: {now['reason']}"
+    if now["expected"] != was["expected"]:
+        return f"was expected {was['expected']}, is expected {now['expected']}"
+    return None

@@ -1,0 +1,57 @@
+"""Whether a finding follows from the numbers that stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from verify_attention import comparison
+from verify_attention.model import Tolerance
+from verify_attention.results import Document
+
+OWN_LIMIT = "published-numbers-are-reproduced"  # its limit is that of the printed decimals
+
+
+def own_numbers(finding: Document, tolerance: Tolerance) -> Iterator[str]:
+    """Check that a finding's status follows from its numbers, and these from its two sides."""
+    if finding["observed"] is None:
+        yield from _unmeasured(finding)
+    elif finding["status"] == "crashed":
+        yield "says crashed, but has an observation"
+    elif finding["limit"] is None or finding["worst"] is None:
+        yield "has an observation, but no limit or no place"
+    else:
+        yield from _measured(finding)
+        yield from _sides(finding, tolerance)
+
+
+def _unmeasured(finding: Document) -> Iterator[str]:
+    if finding["status"] in {"pass", "fail"}:
+        yield f"says {finding['status']}, but nothing was measured"
+    if any(finding[name] is not None for name in ("deviation", "limit", "rounding_bound", "worst")):
+        yield "has numbers, but says that nothing was observed"
+
+
+def _measured(finding: Document) -> Iterator[str]:
+    """Compare observation and status with deviation, limit and bound; a contrast may turn a pass inconclusive."""
+    deviation = np.nan if finding["deviation"] is None else finding["deviation"]
+    bound = np.inf if finding["rounding_bound"] is None else finding["rounding_bound"]
+    seen = comparison.observe(deviation, finding["limit"], bound)
+    if seen != finding["observed"]:
+        yield f"observed says {finding['observed']}, its numbers say {seen}"
+    due, said = comparison.status(finding["expected"], deviation, finding["limit"], bound), finding["status"]
+    if said not in {due, "skipped"} and (due, said) != ("pass", "inconclusive"):
+        yield f"status says {said}, its numbers say {due}"
+
+
+def _sides(finding: Document, tolerance: Tolerance) -> Iterator[str]:
+    """Compare deviation and limit with the two sides, where both are numbers."""
+    left, right = finding["worst"]["left"], finding["worst"]["right"]
+    if left is None or right is None:
+        return
+    if abs(left - right) != finding["deviation"]:
+        yield f"deviation says {finding['deviation']!r}, its sides say {abs(left - right)!r}"
+    limit = float(comparison.limit_of(tolerance, left, right))
+    if limit != finding["limit"] and finding["invariant"] != OWN_LIMIT:
+        yield f"limit says {finding['limit']!r}, its sides and the tolerance say {limit!r}"

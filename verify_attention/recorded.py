@@ -1,0 +1,45 @@
+"""An implementation that answers from stored traces: what a results file says that it showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verify_attention.model import CONDITIONS, Array, Case, Condition, Trace
+
+NOT_STORED = "not in the results file"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The traces of one case under the four conditions, as arrays over the whole case."""
+
+    traces: Mapping[Condition, Mapping[str, Array]]
+
+    def __call__(self, case: Case) -> Trace:
+        """Answer for the case, or a block of it, under a condition.
+
+        Raises:
+            NotImplementedError: the case was changed in another way, or its arrays were not stored.
+
+        """
+        stored = self.traces.get(case.condition, {}) if case.condition is not None else {}
+        if "output" not in stored:
+            raise NotImplementedError(NOT_STORED)
+        heads, rows, _ = case.scores_shape
+        place = slice(case.first_head, case.first_head + heads), slice(case.first_row, case.first_row + rows)
+        parts = {name: array[place] for name, array in stored.items()}
+        return Trace(parts.pop("output"), parts)
+
+
+def recorded(conditions: Mapping[str, Mapping[str, Any]]) -> Recorded:
+    """Read stored traces: arrays of numbers, with NaN for null. A condition with a summary in it was not stored."""
+    traces: dict[Condition, dict[str, Array]] = {}
+    for condition in CONDITIONS:
+        shown = {name: array for name, array in conditions[condition].items() if array is not None}
+        if all(isinstance(array, list) for array in shown.values()):
+            traces[condition] = {name: np.array(array, dtype=np.float64) for name, array in shown.items()}
+    return Recorded(traces)

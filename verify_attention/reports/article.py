@@ -1,0 +1,109 @@
+"""The article's table: scores and weights of every condition, as it prints them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from verify_attention.model import Array, Condition
+
+HEADINGS = {
+    "en": ("condition", "scores before softmax ({})", "softmax weights ({})"),
+    "ja": ("条件", "softmax前のスコア ({})", "softmax重み ({})"),
+}
+CONDITION_NAMES: dict[str, dict[Condition, str]] = {
+    "en": {"none": "no bias", "q": "Q bias only", "k": "common K bias only", "qk": "Q and K biases"},
+    "ja": {"none": "biasなし", "q": "Q biasのみ追加", "k": "共通K biasのみ追加", "qk": "Q・K biasすべて追加"},
+}
+SHIFTED_NAMES: dict[str, dict[Condition, str]] = {
+    "en": {"k": "K bias and per-key shifts", "qk": "Q bias, K bias and per-key shifts"},
+    "ja": {"k": "K biasとKeyごとの追加", "qk": "Q・K biasとKeyごとの追加"},
+}
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+@dataclass(frozen=True)
+class ArticleTable:
+    """One query row of one case: its title, its headings and its four rows of text."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def printed(number: float, decimals: int) -> str:
+    """Return a number as the article prints it: with fixed decimals, an exact zero as 0."""
+    if number == 0:
+        return "0"
+    text = f"{number:.{decimals}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def triple(numbers: Iterable[float], decimals: int) -> str:
+    """Return a row of numbers as the article prints it: `(0.707107, 0, -0.707107)`."""
+    return f"({', '.join(printed(number, decimals) for number in numbers)})"
+
+
+def article_tables(
+    case_id: str, traces: dict[Condition, tuple[Array, Array]], shifted: bool, lang: str, decimals: int
+) -> Iterator[ArticleTable]:
+    """Yield a table for each query row, from each condition's scores and weights `[H, Tq, Tk]`."""
+    heads, rows, keys = traces["none"][0].shape
+    names = CONDITION_NAMES[lang] | (SHIFTED_NAMES[lang] if shifted else {})
+    symbols = [", ".join(f"{letter}{str(key + 1).translate(SUBSCRIPTS)}" for key in range(keys)) for letter in "sp"]
+    first, *others = HEADINGS[lang]
+    headings = (first, *(heading.format(symbol) for heading, symbol in zip(others, symbols, strict=True)))
+    for head in range(heads):
+        for row in range(rows):
+            place = ([f"head {head}"] if heads > 1 else []) + ([f"row {row}"] if rows > 1 else [])
+            yield ArticleTable(
+                ", ".join([case_id, *place]),
+                headings,
+                tuple(
+                    (names[condition], *(triple(array[head, row].tolist(), decimals) for array in arrays))
+                    for condition, arrays in traces.items()
+                ),
+            )
+
+
+def markdown(tables: Iterable[ArticleTable]) -> str:
+    """Return tables in Markdown."""
+    return "\n".join(f"**{table.title}**\n\n{_markdown(table)}" for table in tables)
+
+
+def _markdown(table: ArticleTable) -> str:
+    lines = [table.headings, tuple("---" for _ in table.headings), *table.rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def csv_text(tables: Iterable[ArticleTable]) -> str:
+    """Return tables as one CSV, the case in the first column."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    for index, table in enumerate(tables):
+        if index == 0:
+            writer.writerow(("case", *(heading.partition(" (")[0] for heading in table.headings)))
+        writer.writerows((table.title, *row) for row in table.rows)
+    return sink.getvalue()
+
+
+def latex(tables: Iterable[ArticleTable]) -> str:
+    """Return tables as LaTeX `tabular` environments; Japanese ones need a class that sets Japanese."""
+    return "\n".join(_latex(table) for table in tables)
+
+
+def _latex(table: ArticleTable) -> str:
+    body = "".join(f"{' & '.join(map(_escaped, row))} \\\\\n" for row in table.rows)
+    head = " & ".join(map(_escaped, table.headings))
+    rows = f"\\hline\n{head} \\\\\n\\hline\n{body}\\hline\n"
+    return f"% {table.title}\n\\begin{{tabular}}{{lll}}\n{rows}\\end{{tabular}}\n"
+
+
+def _escaped(text: str) -> str:
+    for character in "&%#_":
+        text = text.replace(character, f"\\{character}")
+    for digit, subscript in zip("0123456789", "₀₁₂₃₄₅₆₇₈₉", strict=True):
+        text = text.replace(subscript, f"$_{digit}$")
+    return text

@@ -1,0 +1,60 @@
+"""How numbers, statuses and counts are put into words, the same in every report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from verify_attention.model import Case, Finding, Status
+
+WORDS: dict[Status, str] = {
+    "pass": "PASS",
+    "fail": "FAIL",
+    "inconclusive": "INCONCLUSIVE",
+    "skipped": "SKIP",
+    "crashed": "CRASH",
+}
+SEVERITY: tuple[Status, ...] = ("crashed", "fail", "inconclusive", "pass", "skipped")
+COLOURS: dict[Status, str] = {
+    "pass": "green",
+    "fail": "bold red",
+    "inconclusive": "yellow",
+    "skipped": "bright_black",
+    "crashed": "bold magenta",
+}
+
+
+def figure(number: float | None) -> str:
+    """Return a deviation or a limit in few digits: an exact zero is 0.0."""
+    if number is None:
+        return "–"
+    return "0.0" if number == 0 else f"{number:.2g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun in the right number."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def why_skipped(findings: Iterable[Finding]) -> str:
+    """Return the skipped findings by the kind of their reason: `12 vacuous, 3 not applicable`."""
+    kinds = Counter(_kind(finding.reason or "") for finding in findings if finding.status == "skipped")
+    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+
+
+def _kind(reason: str) -> str:
+    kind, colon, _ = reason.partition(":")
+    return kind if colon and kind in {"vacuous", "not claimed", "not offered", "not shown"} else "not applicable"
+
+
+def again(case: Case, finding: Finding) -> str:
+    """Return the command that repeats one finding."""
+    document = "::" + case.id.rpartition("::")[2] if "::" in case.id else ""
+    return f"verify-attention run {quoted(case.file + document)} --select {finding.invariant}"
+
+
+def quoted(word: str) -> str:
+    """Return a word as a shell takes it."""
+    import shlex  # noqa: PLC0415 - only where something broke
+
+    return shlex.quote(word)

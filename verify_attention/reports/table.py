@@ -1,0 +1,180 @@
+"""The table for people: what broke first, then one row an invariant, then the counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from io import StringIO
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status
+from verify_attention.reports.figures import COLOURS, SEVERITY, WORDS, again, counted, figure, why_skipped
+
+MOST_BROKEN = 20
+MOST_PUBLISHED = 3
+
+
+def console(width: int, color: bool) -> tuple[Console, StringIO]:
+    """Return a console that writes to a string: plain text, no emoji codes, no markup in somebody's names."""
+    sink = StringIO()
+    screen = Console(
+        file=sink,
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        emoji=False,
+        markup=False,
+        highlight=False,
+        legacy_windows=False,
+    )
+    return screen, sink
+
+
+def render(report: Report, *, width: int = 80, color: bool = False, verbose: bool = False, quiet: bool = False) -> str:
+    """Return the table as text of at most `width` columns, coloured or plain; commands and ids are not cut."""
+    screen, sink = console(width, color)
+    findings = list(report.findings())
+    _broken(screen, findings, None if verbose else MOST_BROKEN)
+    if not quiet:
+        screen.print(_every_finding(findings) if verbose else _invariants(findings))
+        _notes(screen, report)
+    screen.print(_summary(report), soft_wrap=True)
+    return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
+
+
+def _word(finding: Finding) -> Text:
+    return Text(WORDS[finding.status], style=COLOURS[finding.status])
+
+
+def _broken(screen: Console, findings: list[tuple[Case, Finding]], most: int | None) -> None:
+    """Say of each finding that broke what, where, why, and how to repeat it."""
+    broken = sorted(
+        ((case, finding) for case, finding in findings if finding.status in BROKEN),
+        key=lambda pair: SEVERITY.index(pair[1].status),
+    )
+    for case, finding in broken[:most]:
+        screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
+        screen.print(f"  {finding.reason}", soft_wrap=True)
+        screen.print(f"  again: {again(case, finding)}\n", soft_wrap=True)
+    if most is not None and len(broken) > most:
+        screen.print(f"… and {len(broken) - most:,} more; --verbose shows all\n")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        numeric = column in {"checked", "deviation", "limit"}
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=numeric)
+    return table
+
+
+def _invariants(findings: list[tuple[Case, Finding]]) -> Table:
+    """Give each invariant a row: the worst status, how often it was checked, and the largest deviation."""
+    by_invariant: dict[str, list[Finding]] = defaultdict(list)
+    for _, finding in findings:
+        by_invariant[finding.invariant].append(finding)
+    table = _table("invariant", "status", "checked", "deviation", "limit")
+    rows = sorted(by_invariant.values(), key=lambda group: SEVERITY.index(_gravest(group).status) // 3)
+    for group in rows:
+        gravest = _gravest(group)
+        checked = sum(finding.checked for finding in group)
+        worst = _largest(group)
+        table.add_row(
+            gravest.invariant,
+            _word(gravest),
+            f"{checked} of {len(group)}",
+            figure(worst.deviation if worst else None),
+            figure(worst.limit if worst else None),
+        )
+    return table
+
+
+def _gravest(group: list[Finding]) -> Finding:
+    return min(group, key=lambda finding: SEVERITY.index(finding.status))
+
+
+def _largest(group: list[Finding]) -> Finding | None:
+    """Return the finding with the largest deviation in its limits; controls and large numbers are meant to be off."""
+    claims = [finding for finding in group if finding.checked and finding.expected == "holds"]
+    return max(claims, key=_in_limits, default=None)
+
+
+def _in_limits(finding: Finding) -> float:
+    if finding.deviation is None or finding.limit is None or np.isnan(finding.deviation):
+        return np.inf
+    return finding.deviation / finding.limit if finding.limit else np.inf * (finding.deviation > 0)
+
+
+def _every_finding(findings: list[tuple[Case, Finding]]) -> Table:
+    """Give each finding a row, below its case."""
+    table = _table("case, invariant", "status", "deviation", "limit", "expected, or why skipped")
+    last = None
+    for case, finding in findings:
+        if case.id != last:
+            table.add_row(Text(case.id, style="bold"))
+            last = case.id
+        note = "" if finding.expected == "holds" else f"expected: {finding.expected}"
+        table.add_row(
+            f"  {finding.invariant}",
+            _word(finding),
+            figure(finding.deviation),
+            figure(finding.limit),
+            finding.reason or note,
+        )
+    return table
+
+
+def _notes(screen: Console, report: Report) -> None:
+    """Say what was never checked, and of published cases what the article says of its own."""
+    screen.print()
+    never = _never_checked(report)
+    if never:
+        screen.print(f"Never really checked: {', '.join(never)}")
+    published = sorted((entry for entry in report.cases if entry.case.published is not None), key=_reproduced)
+    for entry in published[:MOST_PUBLISHED]:
+        screen.print(published_line(entry))
+    if len(published) > MOST_PUBLISHED:
+        more = [entry for entry in published[MOST_PUBLISHED:] if not _reproduced(entry)]
+        said = f"{len(more)} of them not reproduced" if more else "all reproduced"
+        screen.print(f"… and {counted(len(published) - MOST_PUBLISHED, 'more case')} with printed numbers, {said}")
+
+
+def _never_checked(report: Report) -> list[str]:
+    checked: dict[str, bool] = {}
+    for _, finding in report.findings():
+        checked[finding.invariant] = checked.get(finding.invariant, False) or finding.checked
+    return [invariant for invariant, once in checked.items() if not once]
+
+
+def _reproduced(entry: CaseReport) -> bool:
+    name = "published-numbers-are-reproduced"
+    return all(finding.status == "pass" for finding in entry.findings if finding.invariant == name)
+
+
+def published_line(entry: CaseReport) -> str:
+    """Say whether a case's published numbers are reproduced, and by how much the K bias moved its weights."""
+    printed = entry.case.published.numbers if entry.case.published is not None else {}
+    total = sum(array.size for by_condition in printed.values() for array in by_condition.values())
+    said = "reproduced" if _reproduced(entry) else "NOT all reproduced"
+    base, biased = (entry.conditions[condition].get("weights") for condition in ("none", "k"))
+    moved = ""
+    if isinstance(base, np.ndarray) and isinstance(biased, np.ndarray):
+        largest = float(np.abs(base - biased).max())
+        moved = f"; largest difference between base and K-bias weights: {figure(largest)}"
+    return f"{entry.case.id}: {counted(total, 'printed number')} {said}{moved}"
+
+
+def _summary(report: Report) -> Text:
+    findings = [finding for _, finding in report.findings()]
+    counts = {status: sum(finding.status == status for finding in findings) for status in SEVERITY}
+    checked = sum(finding.checked for finding in findings)
+    gravest: Status = next((status for status in SEVERITY if counts[status]), "skipped")
+    broken = ", ".join(f"{counts[status]:,} {status}" for status in SEVERITY if status in BROKEN and counts[status])
+    skipped = f"; {counts['skipped']:,} skipped: {why_skipped(findings)}" if counts["skipped"] else ""
+    what = broken or ("all as expected" if checked else "nothing was shown")
+    body = f"  {counted(len(report.cases), 'case')}, {counted(checked, 'equation')} really checked: {what}{skipped}"
+    return Text(WORDS[gravest], style=COLOURS[gravest]) + Text(body)

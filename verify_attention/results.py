@@ -1,0 +1,248 @@
+"""Between a report and results.json: strict JSON that is the same whenever nothing has changed.
+
+Numbers that JSON does not have (−∞ of a hidden key, an overflow) are null. Each case, and the whole, carries a digest
+of what was written, so that an edit by hand shows even in a digit that the tolerance would forgive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import verify_attention
+from verify_attention import validation
+from verify_attention.errors import ResultsError
+from verify_attention.model import STATUSES, Array, Case, CaseReport, Finding, Report, Worst
+from verify_attention.summary import LARGEST, Summary, summarised
+from verify_attention.validation.skeletons import Alike
+
+SCHEMA = "verify-attention/results/1"
+Document = dict[str, Any]
+
+
+def text(report: Report, detail: str = "auto") -> str:
+    """Return the text of results.json, checked against its schema.
+
+    Raises:
+        ResultsError: the document does not satisfy its own schema, which is a defect of this program.
+
+    """
+    made = document(report, detail)
+    written = seal(made)
+    if not validation.valid(made, "results"):
+        place, message = validation.problems(made, "results")[0]
+        raise ResultsError(f"internal error, nothing was written: {'.'.join(map(str, place))}: {message}")
+    return written
+
+
+def document(report: Report, detail: str = "auto") -> Document:
+    """Return a report as the document that results.json holds, without digests; `full` keeps every input whole."""
+    cases = [case_entry(entry, detail) for entry in report.cases]
+    return {
+        "schema": SCHEMA,
+        "tool": {"name": "verify-attention", "version": verify_attention.__version__},
+        "environment": environment(),
+        "implementation": {"name": report.implementation, "version": verify_attention.__version__, "dtype": "float64"},
+        "tolerance": {"rtol": report.tolerance.rtol, "atol": report.tolerance.atol},
+        "summary": summary(cases),
+        "cases": cases,
+    }
+
+
+def summary(cases: Iterable[Document]) -> Document:
+    """Count cases, findings by status, and equations that were really checked."""
+    cases = list(cases)
+    findings = [finding for case in cases for finding in case["findings"]]
+    by_status = Counter(finding["status"] for finding in findings)
+    return {
+        "cases": len(cases),
+        **{status: by_status[status] for status in STATUSES},
+        "checked": sum(map(checked, findings)),
+    }
+
+
+def checked(finding: Document) -> bool:
+    """Say whether a finding's equation was really checked: judged by a measurement, in which it could have failed."""
+    return finding["status"] in {"pass", "fail", "inconclusive"} and finding["observed"] is not None
+
+
+def environment() -> Document:
+    """Return what numbers may depend on in their last digits."""
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def case_entry(entry: CaseReport, detail: str = "auto") -> Document:
+    """Return what the document holds of one case, without its digest."""
+    case = entry.case
+    return {
+        "id": case.id,
+        "file": case.file,
+        "sha256": case.sha256,
+        "inputs": inputs(case, detail),
+        "conditions": {
+            condition: {name: numbers(shown.get(name)) for name in ("scores", "weights", "output", "lse")}
+            for condition, shown in entry.conditions.items()
+        },
+        "findings": [finding_entry(finding) for finding in entry.findings],
+    }
+
+
+def inputs(case: Case, detail: str = "auto") -> Document:
+    """Return a case in the form of a case file, with every default filled in and every array at its full depth.
+
+    `values` and `bV` are null where the case gives none: the identity, and no bias.
+    """
+    largest = LARGEST["full" if detail == "full" else "auto"]
+
+    def kept(array: Array | None) -> Any:
+        return None if array is None else numbers(summarised(array, largest))
+
+    return {
+        "title": case.title,
+        "source": case.source,
+        "tags": list(case.tags),
+        "d_k": case.d_k,
+        "q": kept(case.q),
+        "keys": kept(case.keys),
+        "bQ": kept(case.bQ),
+        "bK": kept(case.bK),
+        "values": kept(case.values),
+        "bV": kept(case.bV),
+        "scale": case.scale,
+        "features": {name: kept(value) for name, value in case.features.items()},
+        "expect": dict(case.expect),
+        "published": case.published
+        and {
+            "decimals": case.published.decimals,
+            **{
+                quantity: {condition: kept(array) for condition, array in by_condition.items()}
+                for quantity, by_condition in case.published.numbers.items()
+            },
+        },
+    }
+
+
+def numbers(array: Array | Summary | None) -> Any:
+    """Return an array as nested lists, or its summary as an object; what is not finite becomes null."""
+    if array is None:
+        return None
+    if isinstance(array, Summary):
+        return {
+            "shape": list(array.shape),
+            "smallest": number(array.smallest),
+            "largest": number(array.largest),
+            "mean": number(array.mean),
+            "sha256": array.sha256,
+        }
+    if math.isfinite(array.sum()):
+        return Alike(array.tolist(), _sample(array.ndim, 0.5))
+    whole = array.astype(object)
+    whole[~np.isfinite(array)] = None
+    return Alike(whole.tolist(), _sample(array.ndim, 0.5, None))
+
+
+@cache
+def _sample(depth: int, *kinds: float | None) -> list[Any]:
+    """Return nested lists that stand for an array where the schema asks no more of numbers than that they are some."""
+    return [_sample(depth - 1, *kinds)] if depth > 1 else list(kinds)
+
+
+def number(value: float | None) -> float | None:
+    """Return a number, or None for what JSON does not have."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def finding_entry(finding: Finding) -> Document:
+    """Return what the document holds of one finding."""
+    return {
+        "invariant": finding.invariant,
+        "status": finding.status,
+        "expected": finding.expected,
+        "observed": finding.observed,
+        "deviation": number(finding.deviation),
+        "limit": number(finding.limit),
+        "rounding_bound": number(finding.rounding_bound),
+        "worst": finding.worst and _worst(finding.worst),
+        "reason": finding.reason,
+    }
+
+
+def _worst(worst: Worst) -> Document:
+    return {
+        "of": worst.of,
+        "head": worst.head,
+        "row": worst.row,
+        "axis": worst.axis,
+        "index": worst.position,
+        "left": number(worst.left),
+        "right": number(worst.right),
+    }
+
+
+def seal(made: Document) -> str:
+    """Put digests into a document and each of its cases, and return its text.
+
+    The text has one line for each field, condition and finding, so that a diff can be read.
+    """
+    cases = []
+    for case in made["cases"]:
+        body = _case_text(case)
+        case["digest"] = _sha256(body)
+        cases.append(f'{{{body},\n "digest": {_line(case["digest"])}}}')
+    made["digest"] = digest(made)
+    return f'{{\n{_head(made)}"cases": [\n{_lines(cases)}\n],\n"digest": {_line(made["digest"])}\n}}\n'
+
+
+def digest(part: Document) -> str:
+    """Return the digest that a case entry, or the whole document, should carry: the sha256 of its other fields' text.
+
+    The whole stands for its cases by their digests.
+    """
+    if "cases" not in part:
+        return _sha256(_case_text(part))
+    return _sha256(_head(part) + _line([case["digest"] for case in part["cases"]]))
+
+
+def _sha256(body: str) -> str:
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def _lines(parts: Iterable[str]) -> str:
+    return ",\n".join(parts)
+
+
+def _head(made: Document) -> str:
+    return "".join(f'"{name}": {_line(value)},\n' for name, value in made.items() if name not in {"cases", "digest"})
+
+
+def _case_text(case: Document) -> str:
+    """Return the text of a case entry without its braces and its digest."""
+    fields = []
+    for name, value in case.items():
+        if name == "findings":
+            # One call for all: in a text the quotes would be escaped, so the seam is one between findings.
+            inner = _line(value)[1:-1].replace('},{"invariant":', '},\n  {"invariant":')
+            fields.append(f'"findings": [\n  {inner}\n ]')
+        elif name == "conditions":
+            inner = ",\n  ".join(f'"{key}": {_line(item)}' for key, item in value.items())
+            fields.append(f'"{name}": {{\n  {inner}\n }}')
+        elif name != "digest":
+            fields.append(f'"{name}": {_line(value)}')
+    return ",\n ".join(fields)
