@@ -114,9 +114,10 @@ def test_every_file_named_in_the_readme_is_there():
 
 
 def test_nothing_names_this_machine_or_how_it_was_made():
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    git = shutil.which("git")
+    assert git is not None
+    command = [git, "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     private = re.compile(rf"{re.escape(str(ROOT.parent))}/|/home/\w+/|/root/")
     files = [ROOT / name for name in listed.stdout.split("\n") if name and name != "tests/test_guards.py"]
     texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()}
