@@ -86,6 +86,18 @@ def test_a_published_number_changed_in_its_last_digit_is_named(mine, printed):
 # --- exit codes and streams
 
 
+def test_the_command_that_repeats_a_finding_works_from_where_the_user_is(mine):
+    change(mine, "0.575975", "0.575976")
+    (mine / "else").mkdir()
+    named = (mine / "cases" / "mine.yaml").read_text(encoding="utf-8").replace("d_k:", "name: one\nd_k:", 1)
+    (mine / "cases" / "mine.yaml").write_text(named, encoding="utf-8")
+    done = call("run", mine / "cases", folder=mine / "else")
+    again = re.search(r"again: verify-attention (.*)", done.stdout)[1].split()
+    assert again[1] == f"{mine}/cases/mine.yaml::one"
+    assert call(*again, folder=mine / "else").returncode == 1
+    assert str(mine) not in (mine / "else" / "results.json").read_text(encoding="utf-8")
+
+
 def test_a_refused_case_ends_with_3_and_writes_nothing(mine):
     (mine / "results.json").write_text("old")
     change(mine, "bQ: [0, 1]", "bQ: [0, 1, 2]")
@@ -326,9 +338,8 @@ def test_a_terminal_without_the_characters_gets_their_numbers(mine):
 
 
 def test_verbose_gives_every_finding_a_row_with_its_reason(mine, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
     _, out, _ = inside(["run", "cases", "-v"], mine, capsys, monkeypatch)
-    assert re.search(r"value-bias-passes-through +SKIP +– +– +the case has no bV", out)
+    assert re.search(r"value-bias-passes-through +SKIP +– +–\n +the case has no bV\n", out)
     assert re.search(r"key-bias-leaves-weights +PASS +0\.0 +1e-12", out)
 
 

@@ -77,23 +77,24 @@ def build_case(
 
 def _read(file: CaseFile) -> tuple[list[tuple[Case, tuple[int, int]]], list[Problem]]:
     """Return a file's cases, each with where it begins, and everything that is wrong with the file."""
+    shown = file.shown or file.name
     try:
         data = read_bytes(file.path)
     except OSError as error:
-        return [], [Problem(file.name, 0, 0, f"the file {error}")]
-    read, problems = documents.read_documents(data, file.name)
+        return [], [Problem(shown, 0, 0, f"the file {error}")]
+    read, problems = documents.read_documents(data, shown)
     digest = hashlib.sha256(data).hexdigest()
     cases: list[tuple[Case, tuple[int, int]]] = []
     for document in read:
         begins = document.places.document()
         name = document.value.get("name", "") if isinstance(document.value, dict) else None
         ident = f"{file.id}::{name}" if name and isinstance(name, str) else file.id
-        case, flaws = build(document.value, id=ident, file=file.name, line=begins[0], sha256=digest)
+        case, flaws = build(document.value, id=ident, file=file.name, path=file.shown, line=begins[0], sha256=digest)
         if len(read) > 1 and name == "" and "name" not in document.value:
             flaws.append(_NAMELESS)
         elif case is not None:
             cases.append((case, begins))
-        problems += _problems(file.name, document, flaws)
+        problems += _problems(shown, document, flaws)
     return cases, problems
 
 
@@ -126,7 +127,7 @@ def _missing(file: CaseFile, cases: list[Case]) -> list[str]:
     names = [_name(case) for case in cases if _name(case)]
     held = f"it has {join(names)}" if names else "its document has no name"
     unknown = [name for name in file.documents if name not in names]
-    return [f"{file.name} has no document named {quote(name)}{suggest(name, names)}; {held}" for name in unknown]
+    return [f"{file.shown} has no document named {quote(name)}{suggest(name, names)}; {held}" for name in unknown]
 
 
 def _clashes(cases: list[Case], places: list[tuple[int, int]]) -> list[Problem]:
@@ -135,6 +136,6 @@ def _clashes(cases: list[Case], places: list[tuple[int, int]]) -> list[Problem]:
     for case, begins in zip(cases, places, strict=True):
         other = first.setdefault(case.id, case)
         if other is not case:
-            taken = f"the id {case.id} is taken by {other.file}:{other.line}; ids must be unique in a run"
-            problems.append(Problem(case.file, *begins, f"document: {taken}"))
+            taken = f"the id {case.id} is taken by {other.path or other.file}:{other.line}; ids must be unique in a run"
+            problems.append(Problem(case.path or case.file, *begins, f"document: {taken}"))
     return problems

@@ -21,7 +21,7 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass
 class CaseFile:
-    """A file of cases. `name` is how messages and results call it.
+    """A file of cases. `name` is how results call it; `shown`, how the user did, and so messages do.
 
     `documents` are those asked for as `file.yaml::name`; `whole`: the others were asked for too.
     """
@@ -29,6 +29,7 @@ class CaseFile:
     path: Path
     id: str
     name: str
+    shown: str
     documents: list[str] = field(default_factory=list)
     whole: bool = True
 
@@ -68,7 +69,9 @@ def find(paths: Sequence[str | Path]) -> tuple[list[CaseFile], list[Problem]]:
 def _shipped() -> list[CaseFile]:
     root = resources.folder("cases")
     files = sorted(_walk(root / "article", (), []), key=lambda path: path.parts)
-    return [CaseFile(path, _id(path.relative_to(root)), f"cases/{path.relative_to(root).as_posix()}") for path in files]
+    return [
+        CaseFile(path, _id(path.relative_to(root)), f"cases/{path.relative_to(root).as_posix()}", "") for path in files
+    ]
 
 
 def _split(given: str) -> tuple[Path, str | None]:
@@ -102,12 +105,12 @@ def _by_itself(path: Path, document: str | None) -> CaseFile:
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path} is no case: the name of a case file ends in .yaml or .yml")
     documents = [] if document is None else [document]
-    return CaseFile(path, path.stem, _name(path, path.parent), documents, whole=document is None)
+    return CaseFile(path, path.stem, _name(path, path.parent), path.as_posix(), documents, whole=document is None)
 
 
 def _in_folder(folder: Path, problems: list[Problem]) -> Iterator[CaseFile]:
     for path in _walk(folder, (), problems):
-        yield CaseFile(path, _id(path.relative_to(folder)), _name(path, _absolute(folder).parent))
+        yield CaseFile(path, _id(path.relative_to(folder)), _name(path, _absolute(folder).parent), path.as_posix())
 
 
 def _walk(folder: Path, around: tuple[tuple[int, int], ...], problems: list[Problem]) -> Iterator[Path]:

@@ -47,7 +47,8 @@ class Case:
     title: str | None = None
     source: str | None = None
     tags: tuple[str, ...] = ()
-    file: str = ""
+    file: str = ""  # as results name it: relative
+    path: str = ""  # as the user named it; empty for a shipped case and for one that is from no file
     line: int = 1
     sha256: str = ""
     whole: Case | None = None

@@ -49,8 +49,9 @@ def _kind(reason: str) -> str:
 
 def again(case: Case, finding: Finding) -> str:
     """Return the command that repeats one finding."""
-    document = "::" + case.id.rpartition("::")[2] if "::" in case.id else ""
-    return f"verify-attention run {quoted(case.file + document)} --select {finding.invariant}"
+    _, colons, document = case.id.partition("::")
+    which = quoted(case.path + colons + document) if case.path else f"-k {quoted(case.id)}"
+    return f"verify-attention run {which} --select {finding.invariant}"
 
 
 def quoted(word: str) -> str:

@@ -40,7 +40,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, verbose: boo
     findings = list(report.findings())
     _broken(screen, findings, None if verbose else MOST_BROKEN)
     if not quiet:
-        screen.print(_every_finding(findings) if verbose else _invariants(findings))
+        screen.print(_every_finding(findings) if verbose else _invariants(findings), soft_wrap=verbose)
         _notes(screen, report)
     screen.print(_summary(report), soft_wrap=True)
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
@@ -109,23 +109,24 @@ def _in_limits(finding: Finding) -> float:
     return finding.deviation / finding.limit if finding.limit else np.inf * (finding.deviation > 0)
 
 
-def _every_finding(findings: list[tuple[Case, Finding]]) -> Table:
-    """Give each finding a row, below its case."""
-    table = _table("case, invariant", "status", "deviation", "limit", "expected, or why skipped")
+def _every_finding(findings: list[tuple[Case, Finding]]) -> Text:
+    """Give each finding a line, below its case; what is not a plain pass gets a second line that says why."""
+    name = max(len(finding.invariant) for _, finding in findings)
+    head = f"{'case, invariant':<{name + 2}}  {'status':<12}  {'deviation':>9}  {'limit':>8}\n"
+    text = Text(head, style="bold")
     last = None
     for case, finding in findings:
         if case.id != last:
-            table.add_row(Text(case.id, style="bold"))
+            text.append(f"{case.id}\n", style="bold")
             last = case.id
-        note = "" if finding.expected == "holds" else f"expected: {finding.expected}"
-        table.add_row(
-            f"  {finding.invariant}",
-            _word(finding),
-            figure(finding.deviation),
-            figure(finding.limit),
-            finding.reason or note,
-        )
-    return table
+        text.append(f"  {finding.invariant:<{name}}  ", style="default")
+        text.append(f"{WORDS[finding.status]:<12}", style=COLOURS[finding.status])
+        text.append(f"  {figure(finding.deviation):>9}  {figure(finding.limit):>8}\n", style="default")
+        note = finding.reason or ("" if finding.expected == "holds" else f"expected: {finding.expected}")
+        if note:
+            text.append(f"      {note}\n", style="default")
+    text.rstrip()
+    return text
 
 
 def _notes(screen: Console, report: Report) -> None:
