@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gc
-import sys
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +21,7 @@ from verify_attention.cli.choices import (
     use_color,
     width,
 )
+from verify_attention.cli.progress import Bar
 from verify_attention.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +134,8 @@ def execute(options: Options) -> int:
 def _cases(options: Options) -> list[Case]:
     from verify_attention.cases import load_cases  # noqa: PLC0415
 
-    cases = chosen_cases(load_cases(options.paths), options.text)
+    with Bar("reading cases", options.progress and not options.quiet) as bar:
+        cases = chosen_cases(load_cases(options.paths, progress=bar.show), options.text)
     if options.shard is None:
         return cases
     index, count = options.shard
@@ -145,50 +145,18 @@ def _cases(options: Options) -> list[Case]:
     return part
 
 
-def _judged(cases: list[Case], report_of: Iterable[CaseReport], options: Options) -> Iterator[CaseReport]:
-    """Yield the cases' reports up to the number of broken findings that ends a run, with a progress bar."""
+def _judged(cases: list[Case], reports: Iterable[CaseReport], options: Options) -> Iterator[CaseReport]:
+    """Yield the cases' reports up to the number of broken findings that ends a run."""
     from verify_attention.model import BROKEN  # noqa: PLC0415
 
     broken = 0
-    with _Progress(len(cases), options.progress and not options.quiet) as progress:
-        for entry in report_of:
+    with Bar("judging cases", options.progress and not options.quiet) as bar:
+        for done, entry in enumerate(reports, 1):
             yield entry
-            progress.advance()
+            bar.show(done, len(cases))
             broken += sum(finding.status in BROKEN for finding in entry.findings)
             if options.maxfail is not None and broken >= options.maxfail:
                 return
-
-
-class _Progress:
-    """A bar on stderr, where that is a terminal, once a run takes longer than a second."""
-
-    def __init__(self, total: int, wanted: bool) -> None:
-        self._total = total
-        self._wanted = wanted and sys.stderr.isatty()
-        self._start = time.monotonic()
-        self._done = 0
-        self._bar: object = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()  # type: ignore[attr-defined]
-
-    def advance(self) -> None:
-        """Count one more case."""
-        self._done += 1
-        if not self._wanted or time.monotonic() - self._start < 1:
-            return
-        from rich.console import Console  # noqa: PLC0415
-        from rich.progress import Progress  # noqa: PLC0415
-
-        if not isinstance(self._bar, Progress):
-            self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._bar.add_task("judging cases", total=self._total)
-            self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=self._done)
 
 
 def _show(report: Report, options: Options, wanted: int) -> None:

@@ -22,7 +22,6 @@ from verify_attention.model import (
     Finding,
     Flags,
     Implementation,
-    Indices,
     Invariant,
     Sides,
     Tolerance,
@@ -90,33 +89,34 @@ def _judge(
 ) -> None:
     """Add one invariant's finding to every case's, and strike out the cases that are not plain."""
     reasons = [invariant.applies(case) for case in cases]
-    best = None
+    best = _Best(len(cases), stack.tolerance)
     if not all(reasons):
-        best = _Best(len(cases), stack.tolerance)
         for sides in invariant.sides(stack.case, stack.attend):
             best.add(sides)
-    for index, (case, reason) in enumerate(zip(cases, reasons, strict=True)):
-        if reason is not None or best is None:
-            found[index].append(unchecked(invariant, case, reason or ""))
+    moved = best.moved.tolist()
+    for index, (case, reason, measure) in enumerate(zip(cases, reasons, best.measures(), strict=True)):
+        if reason is not None:
+            found[index].append(unchecked(invariant, case, reason))
             continue
         plain[index] &= best.plain[index]
-        tally = Tally(invariant, case, stack.tolerance, "holds", best.measure(index), bool(best.moved[index]))
+        tally = Tally(invariant, case, stack.tolerance, "holds", measure, moved[index])
         found[index].append(tally.finding({}))
 
 
 @dataclass
 class _Best:
-    """For every case the element with the largest deviation in its limits, over the parts of one equation."""
+    """For every case the element with the largest deviation in its limits, over the parts of one equation.
+
+    A column of the table is a case: the deviation in limits, then deviation, limit, bound and both sides, the part,
+    and the element's head, row and place on the last axis (−1 where there is none).
+    """
 
     count: int
     tolerance: Tolerance
     parts: list[Sides] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.size: Array = np.full(self.count, -1.0)
-        self.part: Indices = np.zeros(self.count, dtype=int)
-        self.flat: Indices = np.zeros(self.count, dtype=int)
-        self.numbers: Array = np.zeros((3, self.count))
+        self.table: Array = np.full((10, self.count), -1.0)
         self.plain: Flags = np.ones(self.count, dtype=bool)
         self.moved: Flags = np.zeros(self.count, dtype=bool)
 
@@ -127,37 +127,38 @@ class _Best:
         size = self._rows(deviation / limit)
         if sides.counts is not None:
             size = np.where(self._rows(np.broadcast_to(sides.counts, deviation.shape)), size, -1.0)
-        flat = size.argmax(axis=1)
-        cases = np.arange(self.count)
-        top = size[cases, flat]
-        self.plain &= top < 1
-        better = top > self.size
+        flat, cases = size.argmax(axis=1), np.arange(self.count)
         bound = np.broadcast_to(sides.rounding, deviation.shape)
-        numbers = [self._rows(array)[cases, flat] for array in (deviation, limit, bound)]
-        self.numbers = np.where(better, numbers, self.numbers)
-        self.size, self.flat = np.where(better, top, self.size), np.where(better, flat, self.flat)
-        self.part = np.where(better, len(self.parts), self.part)
+        arrays = [size, *map(self._rows, (deviation, limit, bound, sides.left, sides.right))]
+        heads, *rest = deviation.shape
+        place = [*np.unravel_index(flat, (heads // self.count, *rest)), np.full(self.count, -1)][:3]
+        found = np.array([*(array[cases, flat] for array in arrays), np.full(self.count, len(self.parts)), *place])
+        self.plain[~(found[0] < 1)] = False
+        self.table = np.where(found[0] > self.table[0], found, self.table)
         self.parts.append(sides)
-        if sides.moves is None:
-            self.moved[:] = True
-        else:
-            over = np.abs(sides.moves) > comparison.limit_of(self.tolerance, sides.moves, 0.0)
-            self.moved |= self._rows(over).any(axis=1)
+        self.moved[self._moved(sides)] = True
 
     def _rows(self, array: Array) -> Array:
         return array.reshape(self.count, -1)
 
-    def measure(self, index: int) -> comparison.Measure | None:
-        """Return what was measured on one case."""
-        if self.size[index] < 0:
-            return None
-        sides = self.parts[self.part[index]]
-        heads, *rest = sides.left.shape
-        place = np.unravel_index(self.flat[index], (heads // self.count, *rest))
-        inside = (index * (heads // self.count) + place[0], *place[1:])
-        deviation, limit, bound = self.numbers[:, index].tolist()
-        worst = comparison.worst(sides, tuple(map(int, place)), float(sides.left[inside]), float(sides.right[inside]))
-        return comparison.Measure(deviation, limit, bound, worst, (0, float(self.size[index])))
+    def _moved(self, sides: Sides) -> Flags:
+        if sides.moves is None:
+            return np.ones(self.count, dtype=bool)
+        over = np.abs(sides.moves) > comparison.limit_of(self.tolerance, sides.moves, 0.0)
+        moved: Flags = self._rows(over).any(axis=1)
+        return moved
+
+    def measures(self) -> Iterator[comparison.Measure | None]:
+        """Yield what was measured on each case."""
+        for size, deviation, limit, bound, left, right, *place in self.table.T.tolist():
+            if size < 0:
+                yield None
+                continue
+            part, head, row, last = map(int, place)
+            at = (head, row) if last < 0 else (head, row, last)
+            yield comparison.Measure(
+                deviation, limit, bound, comparison.worst(self.parts[part], at, left, right), (0, size)
+            )
 
 
 def by_shape(cases: Iterable[Case]) -> dict[Hashable, list[int]]:
