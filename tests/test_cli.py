@@ -261,7 +261,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 from verify_attention.cli import main
 main(["run", "cases"])
 """
-    done = subprocess.run([sys.executable, "-c", limited], cwd=mine, capture_output=True, text=True, check=False)
+    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    command = [sys.executable, "-c", limited]
+    done = subprocess.run(command, cwd=mine, capture_output=True, text=True, check=False, env=unmeasured)
     assert done.returncode == 4
     assert done.stderr == "error: results.json: could not be written, the old file is unchanged: File too large\n"
     assert (mine / "results.json").read_text() == "old"

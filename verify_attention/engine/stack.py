@@ -145,8 +145,7 @@ class _Best:
         if sides.moves is None:
             return np.ones(self.count, dtype=bool)
         over = np.abs(sides.moves) > comparison.limit_of(self.tolerance, sides.moves, 0.0)
-        moved: Flags = self._rows(over).any(axis=1)
-        return moved
+        return np.asarray(self._rows(over).any(axis=1))
 
     def measures(self) -> Iterator[comparison.Measure | None]:
         """Yield what was measured on each case."""
