@@ -124,7 +124,7 @@ FORGERIES = [
     (("cases", 0, "findings", 0, "expected"), lambda x: "breaks", "expected"),
     (("cases", 0, "findings", 0, "worst", "left"), lambda x: 0.9, "deviation"),
     (("cases", 0, "findings", 0, "worst"), lambda x: None, "no place"),
-    (("cases", 0, "findings"), lambda x: x[1:], "0 findings on both-biases-weigh-like-query-bias"),
+    (("cases", 0, "findings"), lambda x: x[1:], "lacks findings on both-biases-weigh-like-query-bias"),
     (("cases", 0, "findings"), lambda x: [*x, x[0]], "2 findings on"),
     (("cases", 0, "findings", 0, "invariant"), lambda x: "made-up", "made-up"),
     (("cases",), lambda x: [], "the run is empty"),
@@ -209,7 +209,7 @@ def test_crashes_are_told_from_breaks():
 def test_a_selection_is_refused_unless_the_gate_makes_it_too():
     some = [one for one in CHOSEN if one.name.startswith("key-bias")]
     made = made_by(CORE, "core", article_case(), chosen=some)
-    assert any("0 findings on weights-sum-to-one" in problem for problem in gate(made).problems)
+    assert any("lacks findings on" in problem and "weights-sum-to-one" in problem for problem in gate(made).problems)
     assert gate(made, chosen=some).problems == []
 
 
@@ -277,6 +277,14 @@ def test_summaries_of_traces_are_judged_too():
     for name in ("smallest", "largest", "mean"):
         forged = edited(made, ("cases", 0, "conditions", "k", "scores", name), lambda x: x + 1e-9)
         assert any(f"conditions.k.scores.{name}" in problem for problem in gate(resealed(forged)).problems)
+
+
+def test_another_folder_is_told_in_one_line(article, tmp_path):
+    made = made_by(CORE, "core", *from_files(article).values())
+    others = {f"article/{name}": case for name, case in from_files(article).items()}
+    problems = gate(made, files=others, complete=True).problems
+    assert len(problems) == 1
+    assert "give the folder that the run was given" in problems[0]
 
 
 # --- baseline

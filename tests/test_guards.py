@@ -97,6 +97,27 @@ def test_a_readme_that_drifts_is_noticed(true, false):
     assert quiet(generated(text.replace(true, false))) != quiet(text.replace(true, false))
 
 
+def test_the_readme_s_python_finds_what_it_says(capsys):
+    code = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[1]
+    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - the README is ours
+    assert "article/two-dimensions key-bias-leaves-weights " in capsys.readouterr().out
+
+
+def test_the_readme_s_example_of_a_control_is_a_case_that_passes(tmp_path, monkeypatch):
+    from verify_attention.cases import load_cases
+    from verify_attention.engine import judge
+    from verify_attention.pipeline import CORE
+    from verify_attention.plugins import invariants
+
+    examples = re.findall(r"```yaml\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    text = next(part for part in examples if "key_shifts" in part)
+    (tmp_path / "control.yaml").write_text(text, encoding="utf-8")
+    (case,) = load_cases([tmp_path / "control.yaml"])
+    statuses = {name: judge(invariant, case, CORE).status for name, invariant in invariants().items()}
+    assert statuses["key-bias-leaves-weights"] == "pass"
+    assert set(statuses.values()) == {"pass", "skipped"}
+
+
 def test_the_ci_runs_the_readme_s_commands():
     text = README.read_text(encoding="utf-8")
     commands = re.findall(r"```sh\n(python3 -m venv .*)\n```", text)

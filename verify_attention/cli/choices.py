@@ -88,15 +88,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
-    """Return the cases whose id contains a text, whatever the letters' case.
+    """Return the cases with a text in their id or among their tags, whatever the letters' case.
 
     Raises:
         UsageError: there is none.
 
     """
-    found = [case for case in cases if text is None or text.lower() in case.id.lower()]
+    wanted = (text or "").lower()
+    found = [case for case in cases if any(wanted in word.lower() for word in (case.id, *case.tags))]
     if not found:
-        raise UsageError(f"none of the {len(cases)} cases has {text!r} in its id")
+        raise UsageError(f"none of the {len(cases)} cases has {text!r} in its id or among its tags")
     return found
 
 

@@ -90,10 +90,17 @@ def _cases(made: dict[str, Any], folder: str | None) -> dict[str, Case]:
 
     if folder is not None:
         return {case.id: case for case in load_cases([folder])}
-    here = sorted({entry["file"] for entry in made["cases"] if entry["file"] and Path(entry["file"]).is_file()})
+    here = sorted({entry["file"] for entry in made["cases"] if _is_case_file(entry["file"])})
     by_place = {(case.file, case.id.partition("::")[2]): case for case in (load_cases(here) if here else [])}
     found = ((entry["id"], by_place.get((entry["file"], entry["id"].partition("::")[2]))) for entry in made["cases"])
     return {name: case for name, case in found if case is not None}
+
+
+def _is_case_file(name: str) -> bool:
+    """Say whether a results file names a case file below this folder; it is not to be trusted with other paths."""
+    path = Path(name)
+    inside = not path.is_absolute() and ".." not in path.parts
+    return inside and path.suffix in {".yaml", ".yml"} and path.is_file()
 
 
 def _notes(made: dict[str, Any], files: dict[str, Case], folder: str | None) -> list[str]:
@@ -101,9 +108,10 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folder: str | None) -> 
     from verify_attention import __version__, results  # noqa: PLC0415
 
     notes = []
-    absent = [entry["id"] for entry in made["cases"] if entry["id"] not in files]
+    absent = [entry["file"] or entry["id"] for entry in made["cases"] if entry["id"] not in files]
     if absent and folder is None:
-        notes.append(f"{len(absent)} case files are not here; their inputs were taken from the results (--cases DIR)")
+        which = f"{absent[0]}{f' and {len(absent) - 1} more' if len(absent) > 1 else ''}"
+        notes.append(f"not here: {which}; inputs were taken from the results (--cases DIR says where the files are)")
     if made["tool"]["version"] != __version__:
         notes.append(f"written by version {made['tool']['version']}, judged by {__version__}")
     here = results.environment()
@@ -115,6 +123,8 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folder: str | None) -> 
 
 def _said(path: Path, verdict: Verdict) -> int:
     """Print a verdict and return its exit code."""
+    from verify_attention.reports.figures import counted  # noqa: PLC0415
+
     for title, lines in (("not sound", verdict.problems), ("broken", verdict.broken), ("worse", verdict.worse)):
         for line in lines[:MOST_PROBLEMS]:
             echo(f"{title}: {line}\n")
@@ -122,15 +132,13 @@ def _said(path: Path, verdict: Verdict) -> int:
             echo(f"{title}: … and {len(lines) - MOST_PROBLEMS:,} more\n")
     for note in verdict.notes:
         echo(f"note: {note}\n", err=True)
-    words = {
-        ExitCode.CRASHED: "FAIL  not to be trusted, or an implementation crashed",
-        ExitCode.BROKEN: "FAIL  sound, but something broke or got worse",
-        ExitCode.OK: "PASS  sound, and everything held",
-    }
-    code = ExitCode.OK
-    if verdict.problems or verdict.crashed:
-        code = ExitCode.CRASHED
+    if verdict.problems:
+        code, words = ExitCode.CRASHED, "FAIL  not to be trusted"
+    elif verdict.crashed:
+        code, words = ExitCode.CRASHED, "FAIL  sound, but an implementation crashed"
     elif verdict.broken or verdict.worse:
-        code = ExitCode.BROKEN
-    echo(f"{words[code]}: {path}, {verdict.rejudged} cases judged anew\n")
+        code, words = ExitCode.BROKEN, "FAIL  sound, but something broke or got worse"
+    else:
+        code, words = ExitCode.OK, "PASS  sound, and everything held"
+    echo(f"{words}: {path}, {counted(verdict.rejudged, 'case')} judged anew\n")
     return code

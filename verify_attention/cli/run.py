@@ -34,6 +34,7 @@ class Options:
 
     paths: tuple[str, ...]
     output: str
+    no_output: bool
     rtol: float
     atol: float
     select: tuple[str, ...]
@@ -75,9 +76,10 @@ class _Jobs(click.ParamType[int]):
 @click.command(short_help="Judge cases, write results.json, show the table.")
 @paths_argument
 @click.option("-o", "--output", default="results.json", show_default=True, metavar="FILE", help="Results; - is stdout.")
+@click.option("--no-output", is_flag=True, help="Write no results.")
 @tolerance_options
 @selection_options
-@click.option("-k", "text", metavar="TEXT", help="Run only cases with TEXT in their id.")
+@click.option("-k", "text", metavar="TEXT", help="Run only cases with TEXT in their id or among their tags.")
 @click.option("-x", "--fail-fast", is_flag=True, help="Stop after the first case that breaks.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N findings that break.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what broke and the summary only.")
@@ -98,6 +100,8 @@ def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progres
 
     Without PATH, the built-in cases of the article are judged. Exit code 0: every claim held.
     """
+    if given["quiet"] and given["verbose"]:
+        raise UsageError("--quiet and --verbose exclude each other")
     options = Options(
         paths=paths,
         maxfail=1 if fail_fast else maxfail,
@@ -116,18 +120,21 @@ def execute(options: Options) -> int:
 
     gc.disable()  # many small objects, no cycles, and the end is near: a twelfth of the time
     chosen = chosen_invariants(options.select, options.ignore)
-    if options.output != "-":
-        files.check_writable(Path(options.output))
+    target = None if options.no_output or options.output == "-" else Path(options.output)
+    if target is not None:
+        files.check_writable(target)
     cases = _cases(options)
     tolerance = Tolerance(options.rtol, options.atol)
     reports = engine.run(cases, CORE, chosen, tolerance, largest=LARGEST[options.detail], jobs=options.jobs)
     report = Report("core", tolerance, tuple(_judged(cases, reports, options)))
     text = results.text(report, options.detail)
-    if options.output == "-":
+    if target is not None:
+        files.write_atomically(target, text)
+    elif not options.no_output:
         echo(text)
-    else:
-        files.write_atomically(Path(options.output), text)
     _show(report, options, len(cases))
+    if target is not None and not options.quiet:
+        echo(f"results: {target}\n", err=True)
     return exit_code(report)
 
 
@@ -163,7 +170,7 @@ def _show(report: Report, options: Options, wanted: int) -> None:
     """Print the table where the results are not."""
     from verify_attention.reports import table  # noqa: PLC0415
 
-    to_stderr = options.output == "-"
+    to_stderr = options.output == "-" and not options.no_output
     text = table.render(
         report, width=width(), color=use_color(options.color), verbose=options.verbose, quiet=options.quiet
     )

@@ -28,12 +28,13 @@ LARGEST = 4096  # scores; larger tables are no tables
 )
 @click.option("--lang", type=click.Choice(["en", "ja"]), default="en", show_default=True, help="Language of headings.")
 @click.option("--decimals", type=click.IntRange(0, 17), default=6, show_default=True, help="Decimals of each number.")
-@click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id.")
+@click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id or among their tags.")
 @color_option
 def tables(paths: tuple[str, ...], form: str, lang: str, decimals: int, text: str | None, color: str) -> int:
     """Print scores and weights of the cases in PATH under the four conditions, as the article does.
 
-    Says whether every published number is reproduced (on stderr, unless the form is rich); exit code 1 if not.
+    Says whether every published number is reproduced and how the article's checks went (on stderr, unless the form
+    is rich); exit code 1 if one did not hold.
     Without PATH, the built-in cases of the article.
     """
     from verify_attention import engine  # noqa: PLC0415
@@ -51,9 +52,10 @@ def tables(paths: tuple[str, ...], form: str, lang: str, decimals: int, text: st
         echo(_rich(made, use_color(color)))
     else:
         echo({"markdown": article.markdown, "csv": article.csv_text, "latex": article.latex}[form](made))
-    said, code = _published(reports)
-    echo(said + _checks(reports) + _too_large(cases, small), err=form != "rich")
-    return code
+    said, held = _published(reports)
+    checks, all_held = _checks(reports)
+    echo(said + checks + _too_large(cases, small), err=form != "rich")
+    return ExitCode.OK if held and all_held else ExitCode.BROKEN
 
 
 def _tables(entry: CaseReport, lang: str, decimals: int) -> list[ArticleTable]:
@@ -79,36 +81,36 @@ def _rich(made: list[ArticleTable], color: bool) -> str:
     return sink.getvalue()
 
 
-def _published(reports: list[CaseReport]) -> tuple[str, ExitCode]:
+def _published(reports: list[CaseReport]) -> tuple[str, bool]:
     """Say of every case with published numbers whether they are reproduced."""
     from verify_attention.reports.table import published_line  # noqa: PLC0415
 
     with_numbers = [entry for entry in reports if entry.case.published is not None]
     if not with_numbers:
-        return "no case here gives published numbers\n", ExitCode.OK
+        return "no case here gives published numbers\n", True
     findings = [
         f for entry in with_numbers for f in entry.findings if f.invariant == "published-numbers-are-reproduced"
     ]
     lines = [published_line(entry) for entry in with_numbers]
     lines += [f"  {finding.reason}" for finding in findings if finding.status != "pass"]
     held = all(finding.status == "pass" for finding in findings)
-    return "\n".join(lines) + "\n", ExitCode.OK if held else ExitCode.BROKEN
+    return "\n".join(lines) + "\n", held
 
 
-def _checks(reports: list[CaseReport]) -> str:
+def _checks(reports: list[CaseReport]) -> tuple[str, bool]:
     """Say of each of the article's checks whether it was repeated here, and how it went."""
+    from verify_attention.model import BROKEN  # noqa: PLC0415
     from verify_attention.plugins import invariants  # noqa: PLC0415
     from verify_attention.reports.figures import SEVERITY, WORDS  # noqa: PLC0415
 
-    lines = []
+    lines, held = [], True
     for name, invariant in invariants().items():
         found = [f for entry in reports for f in entry.findings if f.invariant == name]
         if invariant.check and found:
             gravest = min(found, key=lambda finding: SEVERITY.index(finding.status))
             lines.append(f"  {WORDS[gravest.status]:<12}  {invariant.check} ({name})")
-    if not lines:
-        return ""
-    return "\n".join(["the article's checks:", *lines]) + "\n"
+            held = held and gravest.status not in BROKEN
+    return ("\n".join(["the article's checks, on these cases:", *lines]) + "\n" if lines else ""), held
 
 
 def _too_large(cases: list[Case], small: list[Case]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import echo, paths_argument, suggestion
+from verify_attention.cli.choices import echo, paths_argument, suggestion, width
 from verify_attention.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def explain(name: str | None) -> int:
         return 0
     if name not in known:
         raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, known)}")
-    echo(explanation(name))
+    echo(_wrapped(explanation(name)))
     return 0
 
 
@@ -69,6 +69,7 @@ def explanation(name: str) -> str:
         "",
         f"needs: {', '.join(sorted(invariant.needs)) or 'nothing beyond the formula'}",
         *([f"taken away by: {', '.join(breakers)}"] if breakers else []),
+        f"applies where: {invariant.where or 'always'}",
         *([f"vacuous where: {invariant.vacuous}"] if invariant.vacuous else []),
         "catches, among others:",
         *_items([fault.mistake for fault in invariant.faults]),
@@ -77,7 +78,20 @@ def explanation(name: str) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    return [f"  {line}".rstrip() for line in text.splitlines()]
+    """Return paragraphs, each one line, with empty lines between them."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
+    return "\n\n".join(f"  {paragraph}" for paragraph in paragraphs).split("\n")
+
+
+def _wrapped(text: str) -> str:
+    """Break long lines at the width of the output, and go on below their text."""
+    import textwrap  # noqa: PLC0415
+
+    columns = min(width(), 100)
+    return "".join(
+        textwrap.fill(line, columns, subsequent_indent=" " * max(2, len(line) - len(line.lstrip(" -")))) + "\n"
+        for line in text.splitlines()
+    )
 
 
 def _items(texts: list[str]) -> list[str]:

@@ -72,7 +72,8 @@ def unchecked(invariant: Invariant, case: Case, reason: str) -> Finding:
 
 
 def _measured(found: comparison.Measure) -> str:
-    return f"the sides differ by {found.deviation:.2g} at {found.worst}"
+    worst = found.worst
+    return f"{worst.left:.9g} against {worst.right:.9g}, which differ by {found.deviation:.2g}, at {worst}"
 
 
 def _explained(expected: Expectation, found: comparison.Measure) -> str:
@@ -81,10 +82,10 @@ def _explained(expected: Expectation, found: comparison.Measure) -> str:
     if bound == np.inf and found.observed == "within-rounding":
         return f"ill-conditioned: at {found.worst} rounding alone may exceed any answer, or a score overflows float64"
     if expected == "breaks" and found.observed == "holds":
-        return f"expected to break, but the sides agree: {_measured(found)}, limit {limit:.2g}"
+        return f"expected to break, but the sides agree: {_measured(found)}; limit {limit:.2g}"
     if expected == "breaks" and np.isfinite(deviation):
         least = max(comparison.CONTROL, bound)
-        return f"expected to break, but {_measured(found)}, and a control must move by more than {least:.2g}"
+        return f"expected to break by more than {least:.2g}, but found {_measured(found)}"
     if found.observed == "within-rounding":
-        return f"ill-conditioned: {_measured(found)}, limit {limit:.2g}, within the rounding bound {bound:.2g}"
-    return f"{_measured(found)}, limit {limit:.2g}, rounding bound {bound:.2g}"
+        return f"ill-conditioned: {_measured(found)}; limit {limit:.2g}, within the rounding bound {bound:.2g}"
+    return f"{_measured(found)}; limit {limit:.2g}, rounding bound {bound:.2g}"

@@ -86,6 +86,9 @@ def _lost(made: Document, files: Mapping[str, Case] | None) -> Iterator[str]:
     counts = Counter(entry["id"] for entry in made["cases"])
     yield from (f"{one}: stands {count} times" for one, count in counts.items() if count > 1)
     if files is not None:
+        if not counts.keys() & files.keys():
+            yield f"cases: the folder has other cases ({next(iter(files))}, …): give the folder that the run was given"
+            return
         yield from (f"{one}: the case is in the folder, but not in the results" for one in files if one not in counts)
         yield from (f"{one}: the case is in the results, but not in the folder" for one in counts if one not in files)
 
@@ -102,12 +105,9 @@ def _judge_case(
     intact = entry["digest"] == results.digest(entry)
     if not intact:
         say("was changed after it was written: its digest does not match")
-    names = [finding["invariant"] for finding in entry["findings"]]
-    for invariant in chosen:
-        if names.count(invariant.name) != 1:
-            say(f"has {names.count(invariant.name)} findings on {invariant.name}, expected 1")
-    for unknown in sorted(set(names) - {invariant.name for invariant in chosen}):
-        say(f"has a finding on {unknown}, which was not asked for or is not known")
+    names = Counter(finding["invariant"] for finding in entry["findings"])
+    for problem in _selection(names, [invariant.name for invariant in chosen]):
+        say(problem)
     for finding in entry["findings"]:
         for problem in own_numbers(finding, tolerance):
             say(f"{finding['invariant']}: {problem}")
@@ -118,6 +118,16 @@ def _judge_case(
     asked = [invariant for invariant in chosen if invariant.name in names]
     for problem in judged_anew(entry, case, asked, tolerance, made["implementation"]["name"] == "core", intact):
         say(problem)
+
+
+def _selection(found: Counter[str], asked: Sequence[str]) -> Iterator[str]:
+    """Compare the invariants of a case's findings with those that must be there, each once."""
+    lost = [name for name in asked if name not in found]
+    if lost:
+        yield f"lacks findings on {', '.join(lost)}; if the run was made with --select or --ignore, give the same here"
+    yield from (f"has {found[name]} findings on {name}, expected 1" for name in asked if found[name] > 1)
+    for name in sorted(set(found) - set(asked)):
+        yield f"has a finding on {name}, which was not asked for or is not known"
 
 
 def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], None]) -> Case | None:

@@ -40,6 +40,7 @@ INVARIANT = Invariant(
     check="both together",
     needs=frozenset({"common key shift", "shift-invariant softmax"}),
     applies=lambda case: case.one_key,
+    where="a row has at least two keys",
     vacuous="s·(q_i + bQ)·bK is 0 in every row",
     sides=sides,
     faults=(

@@ -45,6 +45,7 @@ INVARIANT = Invariant(
     check="another query row",
     needs=frozenset({"common key shift"}),
     applies=lambda case: "a head has one query row only" if case.q.shape[1] < 2 else None,
+    where="a head has at least two query rows",
     vacuous="all rows of a head are shifted by the same s·q_i·bK",
     sides=sides,
     faults=(Fault("the shift of row 0 is used for every row", CORE.but(scores=shift_of_the_first_row)),),

@@ -81,6 +81,7 @@ INVARIANT = Invariant(
     check="the exception in which Q has no effect",
     needs=frozenset({"shift-invariant softmax"}),
     applies=applies,
+    where="some head has a bQ that is not 0, at least two keys, and the same bQ·k_j for every key, exactly",
     sides=sides,
     faults=(
         Fault(

@@ -49,6 +49,7 @@ INVARIANT = Invariant(
     check="softmax kept under K",
     needs=frozenset({"common key shift", "shift-invariant softmax"}),
     applies=lambda case: case.one_key,
+    where="a row has at least two keys",
     vacuous="s·q_i·bK is 0 in every row",
     sides=sides,
     faults=(

@@ -55,6 +55,7 @@ INVARIANT = Invariant(
     source="article, sections 4 and 5",
     check="the per-key contrast",
     applies=lambda case: None if case.key_shifts is not None else "the case has no key_shifts",
+    where="the case has key_shifts",
     vacuous="q_i·δ_j is the same for every key of each row",
     sides=sides,
     faults=(

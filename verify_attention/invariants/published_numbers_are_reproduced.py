@@ -45,6 +45,7 @@ INVARIANT = Invariant(
     formula="|x − p| ≤ 0.5·10^(−decimals) + 1e-12 for every printed p",
     source="article, section 4, the table",
     applies=lambda case: "the case gives no published numbers" if case.published is None else None,
+    where="the case gives published numbers",
     sides=sides,
     faults=(
         Fault("the scale is 1/d_k", lambda case: CORE(case.but(scale=1 / case.d_k))),

@@ -33,7 +33,7 @@ def without_the_last_term(case: Case, queries: Array, keys: Array) -> Array:
 def applies(case: Case) -> str | None:
     """Ask for both biases."""
     missing = [name for name, bias in (("bQ", case.bQ), ("bK", case.bK)) if not bias.any()]
-    return f"vacuous: {' and '.join(missing)} is 0" if missing else None
+    return f"vacuous: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} 0" if missing else None
 
 
 INVARIANT = Invariant(
@@ -43,6 +43,7 @@ INVARIANT = Invariant(
     source="article, section 3",
     needs=frozenset({"common key shift"}),
     applies=applies,
+    where="neither bQ nor bK is 0",
     sides=sides,
     faults=(Fault("the term bQ·bK is forgotten", CORE.but(scores=without_the_last_term)),),
 )

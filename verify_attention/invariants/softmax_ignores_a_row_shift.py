@@ -69,6 +69,7 @@ INVARIANT = Invariant(
     source="article, sections 2 and 4",
     needs=frozenset({"shift-invariant softmax"}),
     applies=lambda case: case.one_key,
+    where="a row has at least two keys",
     sides=sides,
     faults=(
         Fault("an undeclared key of zeros takes a share", CORE.but(softmax=undeclared_zero_key)),

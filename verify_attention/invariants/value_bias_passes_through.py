@@ -51,6 +51,7 @@ INVARIANT = Invariant(
     source="article, section 1; the rows of weights sum to one",
     needs=frozenset({"rows sum to one"}),
     applies=lambda case: "the case has no bV" if case.bV is None else None,
+    where="the case has bV",
     vacuous="bV is 0",
     sides=sides,
     faults=(

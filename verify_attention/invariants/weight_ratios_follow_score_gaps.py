@@ -59,6 +59,7 @@ INVARIANT = Invariant(
     source="article, section 3",
     needs=frozenset({"exponential weights"}),
     applies=lambda case: case.one_key,
+    where="a row has at least two keys",
     vacuous="no two weights of a row are large enough",
     sides=sides,
     faults=(

@@ -72,7 +72,7 @@ class Invariant(Plugin):
 
     `applies` returns None, or the reason why the case is not one that the claim is about. `vacuous` completes that
     reason where every `moves` of the equation is ~0. `needs` are traits of the formula that features may take away.
-    `check` is the name of the article's check that this invariant repeats.
+    `where` says to whom reads it which cases those are. `check` is the name of the article's check that this repeats.
     """
 
     formula: str
@@ -82,6 +82,7 @@ class Invariant(Plugin):
     vacuous: str = ""
     needs: frozenset[str] = frozenset()
     applies: Callable[[Case], str | None] = always
+    where: str = ""
     check: str | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], Invariant], tuple[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from verify_attention.model import Case, Finding, Status
+from verify_attention.model import Case, Finding, Status, Tolerance
 
 WORDS: dict[Status, str] = {
     "pass": "PASS",
@@ -47,11 +47,18 @@ def _kind(reason: str) -> str:
     return kind if colon and kind in {"vacuous", "not claimed", "not offered", "not shown"} else "not applicable"
 
 
-def again(case: Case, finding: Finding) -> str:
-    """Return the command that repeats one finding."""
+def again(case: Case, finding: Finding, tolerance: Tolerance) -> str:
+    """Return the command that repeats one finding, and leaves the results as they are."""
     _, colons, document = case.id.partition("::")
     which = quoted(case.path + colons + document) if case.path else f"-k {quoted(case.id)}"
-    return f"verify-attention run {which} --select {finding.invariant}"
+    return f"verify-attention run {which} --select {finding.invariant}{unusual(tolerance, ' --{} {!r}')} --no-output"
+
+
+def unusual(tolerance: Tolerance, form: str) -> str:
+    """Return each tolerance that is not the usual one, in a form that takes its name and its value."""
+    usual = Tolerance()
+    given = {"rtol": (tolerance.rtol, usual.rtol), "atol": (tolerance.atol, usual.atol)}
+    return "".join(form.format(name, value) for name, (value, default) in given.items() if value != default)
 
 
 def quoted(word: str) -> str:

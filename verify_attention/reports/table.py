@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status
-from verify_attention.reports.figures import COLOURS, SEVERITY, WORDS, again, counted, figure, why_skipped
+from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status, Tolerance
+from verify_attention.reports.figures import COLOURS, SEVERITY, WORDS, again, counted, figure, unusual, why_skipped
 
 MOST_BROKEN = 20
 MOST_PUBLISHED = 3
@@ -38,7 +38,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, verbose: boo
     """Return the table as text of at most `width` columns, coloured or plain; commands and ids are not cut."""
     screen, sink = console(width, color)
     findings = list(report.findings())
-    _broken(screen, findings, None if verbose else MOST_BROKEN)
+    _broken(screen, findings, report.tolerance, None if verbose else MOST_BROKEN)
     if not quiet:
         screen.print(_every_finding(findings) if verbose else _invariants(findings), soft_wrap=verbose)
         _notes(screen, report)
@@ -50,7 +50,7 @@ def _word(finding: Finding) -> Text:
     return Text(WORDS[finding.status], style=COLOURS[finding.status])
 
 
-def _broken(screen: Console, findings: list[tuple[Case, Finding]], most: int | None) -> None:
+def _broken(screen: Console, findings: list[tuple[Case, Finding]], tolerance: Tolerance, most: int | None) -> None:
     """Say of each finding that broke what, where, why, and how to repeat it."""
     broken = sorted(
         ((case, finding) for case, finding in findings if finding.status in BROKEN),
@@ -59,7 +59,10 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], most: int | N
     for case, finding in broken[:most]:
         screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
         screen.print(f"  {finding.reason}", soft_wrap=True)
-        screen.print(f"  again: {again(case, finding)}\n", soft_wrap=True)
+        if finding.observed == "within-rounding" and finding.rounding_bound != np.inf:
+            hint = f"  if numbers this large are meant: expect: {{{finding.invariant}: within-rounding}}"
+            screen.print(hint, soft_wrap=True)
+        screen.print(f"  again: {again(case, finding, tolerance)}\n", soft_wrap=True)
     if most is not None and len(broken) > most:
         screen.print(f"… and {len(broken) - most:,} more; --verbose shows all\n")
 
@@ -78,7 +81,7 @@ def _invariants(findings: list[tuple[Case, Finding]]) -> Table:
     for _, finding in findings:
         by_invariant[finding.invariant].append(finding)
     table = _table("invariant", "status", "checked", "deviation", "limit")
-    rows = sorted(by_invariant.values(), key=lambda group: SEVERITY.index(_gravest(group).status) // 3)
+    rows = sorted(by_invariant.values(), key=lambda group: min(SEVERITY.index(_gravest(group).status), len(BROKEN)))
     for group in rows:
         gravest = _gravest(group)
         checked = sum(finding.checked for finding in group)
@@ -113,7 +116,8 @@ def _every_finding(findings: list[tuple[Case, Finding]]) -> Text:
     """Give each finding a line, below its case; what is not a plain pass gets a second line that says why."""
     name = max(len(finding.invariant) for _, finding in findings)
     head = f"{'case, invariant':<{name + 2}}  {'status':<12}  {'deviation':>9}  {'limit':>8}\n"
-    text = Text(head, style="bold")
+    text = Text()
+    text.append(head, style="bold")
     last = None
     for case, finding in findings:
         if case.id != last:
@@ -177,5 +181,7 @@ def _summary(report: Report) -> Text:
     broken = ", ".join(f"{counts[status]:,} {status}" for status in SEVERITY if status in BROKEN and counts[status])
     skipped = f"; {counts['skipped']:,} skipped: {why_skipped(findings)}" if counts["skipped"] else ""
     what = broken or ("all as expected" if checked else "nothing was shown")
-    body = f"  {counted(len(report.cases), 'case')}, {counted(checked, 'equation')} really checked: {what}{skipped}"
+    cases, equations = counted(len(report.cases), "case"), counted(checked, "equation")
+    tolerance = unusual(report.tolerance, ", {} {!r}")
+    body = f"  {cases}, {equations} really checked{tolerance}: {what}{skipped}"
     return Text(WORDS[gravest], style=COLOURS[gravest]) + Text(body)
