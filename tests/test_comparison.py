@@ -111,8 +111,9 @@ def test_sides_of_different_shape_are_a_defect():
 )
 def test_an_equation_counts_where_doing_nothing_would_be_told_apart(moves, told_apart):
     given = None if moves is None else np.full((1, 1), moves)
-    assert comparison.moves(sides([0.0], [0.0], moves=given), TOLERANCE) is told_apart
+    assert bool(comparison.told_apart(sides([0.0], [0.0], moves=given), TOLERANCE).all()) is told_apart
 
 
 def test_with_a_tolerance_of_everything_nothing_is_told_apart():
-    assert not comparison.moves(sides([0.0], [0.0], moves=np.full((1, 1), 1e6)), Tolerance(1.0, 1.0))
+    everything = Tolerance(1.0, 1.0)
+    assert not comparison.told_apart(sides([0.0], [1e6], moves=np.full((1, 1), 1e6)), everything).any()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from verify_attention.model import Array, Case, Expectation, Sides, Status, Tolerance, Worst
+from verify_attention.model import Array, Case, Expectation, Flags, Sides, Status, Tolerance, Worst
 
 CONTROL = 1e-6  # a control must move by a million tolerances
 OBSERVATIONS: tuple[Expectation, ...] = ("holds", "within-rounding", "breaks")
@@ -67,11 +67,13 @@ def limit_of(tolerance: Tolerance, left: Array | float, right: Array | float) ->
     return np.maximum(tolerance.rtol * sizes, tolerance.atol)
 
 
-def moves(sides: Sides, tolerance: Tolerance) -> bool:
-    """Say whether an implementation that did nothing would be told apart."""
+def told_apart(sides: Sides, tolerance: Tolerance) -> Flags:
+    """Say for every element whether an implementation that did nothing would exceed its limit there."""
     if sides.moves is None:
-        return True
-    return bool((np.abs(sides.moves) > limit_of(tolerance, sides.moves, 0.0)).any())
+        return np.ones_like(sides.left, dtype=bool)
+    limit = limit_of(tolerance, sides.left, sides.right)
+    limit[~np.isfinite(limit)] = 0.0  # what an implementation spoils is no reason to look away
+    return ~(np.abs(sides.moves) <= limit)
 
 
 def measure(sides: Sides, tolerance: Tolerance, expected: Expectation, case: Case) -> Measure | None:

@@ -62,6 +62,8 @@ def scores(case: Case) -> Array:
     sizes *= case.scale
     sizes *= accumulated(case.d_k + 4 + SPARE)
     sizes += TINIEST * (case.d_k + 2) * max(1.0, case.scale)
+    if not np.isfinite(max(queries.max(), keys.max()) * max(1.0, case.scale)):
+        sizes[:] = np.inf  # the scale may be applied to either side, and a bias may overflow beside a zero
     return sizes
 
 

@@ -10,25 +10,25 @@ matrix multiplication by using fast routines of matrix multiplication", Numerica
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from verify_attention.model import Array, Case, Condition
+from verify_attention.model import Array, Case, Condition, Flags, Indices
 
-MOST_SLICES = 8
+MOST_SLICES = 24  # of about 20 bits: numbers in a row may differ by a factor of 1e140 and more
 
 
-def exact_product(left: Array, right: Array, most_slices: int = MOST_SLICES) -> Array:
+def exact_product(left: Array, right: Array) -> Array:
     """Return `left @ right`, each sum rounded once, `[…, n, m]` from `[…, n, d]` and `[…, d, m]`.
 
-    Bits that lie more than `most_slices` slices (of about (53 − log2 d)/2 bits) below the largest of their row of
-    `left` or column of `right` are left out: 2^-160 of it at d = 64.
+    Rows and columns whose numbers differ so much in size that `MOST_SLICES` slices do not hold them are multiplied as
+    rationals, one by one.
     """
-    width = left.shape[-1]
-    bits = (53 - int(np.ceil(np.log2(width * most_slices)))) // 2
-    lefts, left_exponents = _slices(left, -1, bits, most_slices)
-    rights, right_exponents = _slices(right, -2, bits, most_slices)
+    bits = (53 - int(np.ceil(np.log2(left.shape[-1] * MOST_SLICES)))) // 2
+    lefts, left_exponents, left_rest = _slices(left, -1, bits)
+    rights, right_exponents, right_rest = _slices(right, -2, bits)
     total: Array = np.zeros((*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1]))
     lost = total.copy()
     for place in range(len(lefts) + len(rights) - 1):
@@ -38,20 +38,45 @@ def exact_product(left: Array, right: Array, most_slices: int = MOST_SLICES) -> 
         back = after - total
         lost += (total - (after - back)) + (term - back)
         total = after
-    return np.ldexp(total + lost, left_exponents + right_exponents)
+    product: Array = np.ldexp(total + lost, left_exponents + right_exponents)
+    if left_rest.any() or right_rest.any():
+        _as_rationals(product, left, right, left_rest | right_rest)
+    return product
 
 
-def _slices(numbers: Array, axis: int, bits: int, most: int) -> tuple[list[Array], Array]:
-    """Cut numbers into whole-number slices: Σ_i slice_i · 2^(−bits·(i + 1)) · 2^exponent, one exponent a row."""
+def _slices(numbers: Array, axis: int, bits: int) -> tuple[list[Array], Indices, Flags]:
+    """Cut numbers into whole-number slices, Σ_i slice_i · 2^(−bits·(i + 1)) · 2^exponent, with one exponent a row.
+
+    The last result says in which rows something is left over.
+    """
     largest = np.abs(numbers).max(axis=axis, keepdims=True)
     exponents = np.frexp(largest)[1]
     rest = np.ldexp(numbers, -exponents)
+    # What an exponent so low makes of a number is not the number any more.
+    lost = (np.ldexp(rest, exponents) != numbers).any(axis=axis, keepdims=True)
     slices: list[Array] = []
-    while len(slices) < most and (not slices or rest.any()):
+    while len(slices) < MOST_SLICES and (not slices or rest.any()):
         rest = rest * 2.0**bits
         slices.append(np.rint(rest))
         rest = rest - slices[-1]
-    return slices, exponents
+    return slices, exponents, lost | (rest != 0).any(axis=axis, keepdims=True)
+
+
+def _as_rationals(product: Array, left: Array, right: Array, where: Flags) -> None:
+    """Put exact sums, rounded once, into the places of a product that slices could not hold."""
+    lead = product.shape[:-2]
+    left, right = np.broadcast_to(left, lead + left.shape[-2:]), np.broadcast_to(right, lead + right.shape[-2:])
+    for place in np.argwhere(np.broadcast_to(where, product.shape)).tolist():
+        at, row, column = tuple(place[:-2]), place[-2], place[-1]
+        pairs = zip(left[at][row].tolist(), right[at][:, column].tolist(), strict=True)
+        product[at][row, column] = _rounded(sum((Fraction(a) * Fraction(b) for a, b in pairs), Fraction(0)))
+
+
+def _rounded(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return np.inf if exact > 0 else -np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +138,16 @@ def row_shift(case: Case, condition: Condition) -> Array:
     """Return what the K bias adds to every score of a row: s·q_i·bK, or s·(q_i + bQ)·bK under `qk`, `[H, Tq]`."""
     four = terms(case)
     return case.scale * (four.qbK + four.bQbK[:, None] if "q" in condition else four.qbK)
+
+
+def key_term(case: Case, condition: Condition) -> Array:
+    """Return what bK and the key shifts add to every score, `[H, Tq, Tk]`, or `[H, Tq, 1]` where that is one number."""
+    four = terms(case)
+    added = row_shift(case, condition)[..., None]
+    if four.q_shifts is None or four.bQ_shifts is None:
+        return added
+    shifts = four.q_shifts + four.bQ_shifts[:, None] if "q" in condition else four.q_shifts
+    return added + case.scale * shifts
 
 
 def first_row_shift(case: Case) -> Array:

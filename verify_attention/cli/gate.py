@@ -91,7 +91,8 @@ def _cases(made: dict[str, Any], folder: str | None) -> dict[str, Case]:
     if folder is not None:
         return {case.id: case for case in load_cases([folder])}
     here = sorted({entry["file"] for entry in made["cases"] if _is_case_file(entry["file"])})
-    by_place = {(case.file, case.id.partition("::")[2]): case for case in (load_cases(here) if here else [])}
+    found_here = load_cases(here) if here else []
+    by_place = {(case.file, case.id.partition("::")[2]): case for case in [*load_cases(), *found_here]}
     found = ((entry["id"], by_place.get((entry["file"], entry["id"].partition("::")[2]))) for entry in made["cases"])
     return {name: case for name, case in found if case is not None}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from verify_attention.model import Case, Implementation, Trace
+from verify_attention.model import Array, Case, Implementation, Trace
 
 
 class CrashedError(Exception):
@@ -40,20 +42,34 @@ class Attend:
             raise NotOfferedError(str(error) or "not implemented") from error
         except Exception as error:
             raise CrashedError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
-        _look_at(trace, case)
-        return trace
+        return _own(trace, case)
 
 
-def _look_at(trace: Trace, case: Case) -> None:
+def _own(trace: Trace, case: Case) -> Trace:
+    """Return a copy of a trace, in float64, after a look at what it holds.
+
+    Raises:
+        CrashedError: it is no trace, or an array in it is none, or of another kind or shape.
+
+    """
     if not isinstance(trace, Trace):
         raise CrashedError(f"returned {type(trace).__name__}, expected a Trace")
+    if not isinstance(trace.inside, Mapping):
+        raise CrashedError(f"returned {type(trace.inside).__name__} as the inside of its trace, expected a mapping")
     heads, rows, keys = case.scores_shape
     shapes = {"scores": (heads, rows, keys), "weights": (heads, rows, keys), "lse": (heads, rows)}
-    for name, array in {"output": trace.output, **trace.inside}.items():
-        expected = shapes.get(name, (heads, rows, case.d_v))
-        if not isinstance(array, np.ndarray):
-            raise CrashedError(f"returned {type(array).__name__} as {name}, expected an array of shape {expected}")
-        if array.dtype.kind not in "fiu":
-            raise CrashedError(f"returned {array.dtype} numbers as {name}, expected real ones")
-        if array.shape != expected:
-            raise CrashedError(f"returned {name} of shape {array.shape}, expected {expected}")
+    unknown = sorted(map(str, trace.inside.keys() - shapes.keys()))
+    if unknown:
+        raise CrashedError(f"returned {', '.join(unknown)}, expected any of {', '.join(shapes)}")
+    inside = {name: _array(name, array, shapes[name]) for name, array in trace.inside.items()}
+    return Trace(_array("output", trace.output, (heads, rows, case.d_v)), inside)
+
+
+def _array(name: str, array: object, shape: tuple[int, ...]) -> Array:
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        raise CrashedError(f"returned {type(array).__name__} as {name}, expected an array of shape {shape}")
+    if array.dtype.kind not in "fiu":
+        raise CrashedError(f"returned {array.dtype} numbers as {name}, expected real ones")
+    if array.shape != shape:
+        raise CrashedError(f"returned {name} of shape {array.shape}, expected {shape}")
+    return np.array(array, dtype=np.float64)  # a copy: the next call may write into the same memory

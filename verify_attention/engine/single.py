@@ -66,16 +66,15 @@ def missing_traits(invariant: Invariant, case: Case) -> dict[str, str]:
 
 def _add(tally: Tally, block: Case, attend: Attend) -> Finding | None:
     """Add a block to a tally, or return the finding that ends it."""
-    name, expected = tally.invariant.name, tally.expected
     try:
         for sides in tally.invariant.sides(block, attend):
             tally.add(sides, block)
     except CrashedError as error:
-        return Finding(name, "crashed", expected, reason=str(error))
+        return Finding(tally.invariant.name, "crashed", tally.expected, reason=str(error))
     except NotOfferedError as error:
-        return Finding(name, "skipped", expected, reason=f"not offered: {error}")
+        tally.cut_short = f"not offered: {error}"
     except NotShownError as error:
-        return Finding(name, "skipped", expected, reason=f"not shown: the implementation does not show its {error}")
+        tally.cut_short = f"not shown: the implementation does not show its {error}"
     return None
 
 

@@ -124,6 +124,8 @@ class _Best:
         """Take one part of the equation on all cases."""
         deviation: Array = np.abs(sides.left - sides.right)
         limit = comparison.limit_of(self.tolerance, sides.left, sides.right)
+        if sides.limit is not None:
+            limit[...] = sides.limit
         size = self._rows(deviation / limit)
         if sides.counts is not None:
             size = np.where(self._rows(np.broadcast_to(sides.counts, deviation.shape)), size, -1.0)
@@ -136,16 +138,10 @@ class _Best:
         self.plain[~(found[0] < 1)] = False
         self.table = np.where(found[0] > self.table[0], found, self.table)
         self.parts.append(sides)
-        self.moved[self._moved(sides)] = True
+        self.moved |= self._rows(comparison.told_apart(sides, self.tolerance)).any(axis=1).astype(bool)
 
     def _rows(self, array: Array) -> Array:
         return array.reshape(self.count, -1)
-
-    def _moved(self, sides: Sides) -> Flags:
-        if sides.moves is None:
-            return np.ones(self.count, dtype=bool)
-        over = np.abs(sides.moves) > comparison.limit_of(self.tolerance, sides.moves, 0.0)
-        return np.asarray(self._rows(over).any(axis=1))
 
     def measures(self) -> Iterator[comparison.Measure | None]:
         """Yield what was measured on each case."""

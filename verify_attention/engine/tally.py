@@ -22,6 +22,7 @@ class Tally:
     measure: comparison.Measure | None = None
     moved: bool = False
     contrast: bool | None = None
+    cut_short: str = ""  # why not all parts were seen
 
     def add(self, sides: Sides, block: Case) -> None:
         """Take one part of the equation on one block of the case."""
@@ -30,7 +31,7 @@ class Tally:
             differs = found is not None and comparison.status("breaks", *found.numbers) == "pass"
             self.contrast = bool(self.contrast) or differs
             return
-        self.moved = self.moved or comparison.moves(sides, self.tolerance)
+        self.moved = self.moved or bool(comparison.told_apart(sides, self.tolerance).any())
         found = comparison.measure(sides, self.tolerance, self.expected, block)
         if found is not None and (self.measure is None or found.rank > self.measure.rank):
             self.measure = found
@@ -38,9 +39,12 @@ class Tally:
     def finding(self, missing: Mapping[str, str]) -> Finding:
         """Conclude. `missing` names for each trait that the claim lacks here the feature that takes it away.
 
-        An equation that proves nothing here is skipped, unless it breaks all the same.
+        An equation that proves nothing here, or of which a part could not be seen, is skipped, unless it breaks all the
+        same.
         """
         found = self.measure
+        if self.cut_short and (found is None or found.observed != "breaks" or self.expected == "breaks"):
+            return Finding(self.invariant.name, "skipped", self.expected, reason=self.cut_short)
         if found is None or not (self.moved or (found.observed == "breaks" and self.expected != "breaks")):
             return unchecked(self.invariant, self.case, f"vacuous: {self.invariant.vacuous}")
         status = comparison.status(self.expected, *found.numbers)

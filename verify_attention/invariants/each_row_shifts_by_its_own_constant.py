@@ -21,10 +21,11 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     with_bias, without = case.under("k"), case.under("none")
     numbers = terms.row_shift(case, "k")
     bound = rounding.row_scores(with_bias) + rounding.row_scores(without)
+    change = attend(with_bias).scores - attend(without).scores
     count = case.keys.shape[1]
     yield Sides(
         "row shift, scores[k] − scores[none]",
-        (attend(with_bias).scores - attend(without).scores).mean(axis=-1),
+        change[..., 0] + (change - change[..., :1]).mean(axis=-1),  # a sum of large numbers might overflow
         numbers,
         rounding=bound[..., 0] + rounding.accumulated(count) * (np.abs(numbers) + bound[..., 0]),
         moves=numbers - terms.first_row_shift(case),

@@ -23,7 +23,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(without).output,
         rounding=rounding.output(with_bias) + rounding.output(without),
         axis="channel",
-        moves=terms.row_shift(case, "k"),
+        moves=np.abs(terms.key_term(case, "k")).max(axis=-1, keepdims=True),
     )
 
 

@@ -23,7 +23,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(with_bias).weights,
         attend(without).weights,
         rounding=rounding.promising(rounding.weights(with_bias) + rounding.weights(without)),
-        moves=terms.row_shift(case, "k"),
+        moves=terms.key_term(case, "k"),
     )
 
 

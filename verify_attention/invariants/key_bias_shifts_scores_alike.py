@@ -27,7 +27,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             change,
             np.broadcast_to(number, change.shape),
             rounding=rounding.scores(with_bias) + rounding.scores(without),
-            moves=number,
+            moves=terms.key_term(case, after),
         )
 
 

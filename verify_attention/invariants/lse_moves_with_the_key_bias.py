@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verify_attention import rounding, terms
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, softmax
+
+PARTS: tuple[tuple[Condition, Condition], ...] = (("none", "k"), ("q", "qk"))
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
-    """Compare the change of the LSE with the row's number."""
-    with_bias, without = case.under("k"), case.under("none")
-    number = terms.row_shift(case, "k")
-    yield Sides(
-        "lse[k] − lse[none]",
-        attend(with_bias).lse - attend(without).lse,
-        number,
-        rounding=rounding.lse(with_bias) + rounding.lse(without),
-        moves=number,
-    )
+    """Compare the change of the LSE with the row's number, without bQ and with it."""
+    for before, after in PARTS:
+        without, with_bias = case.under(before), case.under(after)
+        number = terms.row_shift(case, after)
+        yield Sides(
+            f"lse[{after}] − lse[{before}]",
+            attend(with_bias).lse - attend(without).lse,
+            number,
+            rounding=rounding.lse(with_bias) + rounding.lse(without),
+            moves=number,
+        )
 
 
 def without_the_maximum(scores: Array) -> tuple[Array, Array]:
@@ -41,10 +44,10 @@ def in_base_two(scores: Array) -> tuple[Array, Array]:
 INVARIANT = Invariant(
     __name__,
     __doc__,
-    formula="LSE_i(k) − LSE_i(none) = s·q_i·bK",
+    formula="LSE_i(k) − LSE_i(none) = s·q_i·bK and LSE_i(qk) − LSE_i(q) = s·(q_i + bQ)·bK",
     source="article, section 2, the factor exp(c) of the row's sum",
     needs=frozenset({"common key shift", "shift-invariant softmax"}),
-    vacuous="s·q_i·bK is 0 in every row",
+    vacuous="s·q_i·bK and s·(q_i + bQ)·bK are 0 in every row",
     sides=sides,
     faults=(
         Fault("the LSE lacks the row's maximum", CORE.but(softmax=without_the_maximum)),

@@ -1,7 +1,7 @@
 """The output is the mixture of the values by the weights, plus the V bias.
 
 o_i = Σ_j p_ij v_j + (Σ_j p_ij)·bV, under every condition. The right side takes the weights that the implementation
-shows and adds without rounding until the end.
+shows, and another way to add.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding, terms
+from verify_attention import rounding
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, mixed_values
 
@@ -30,13 +30,11 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 
 
 def mixture(case: Case, weights: Array) -> Array:
-    """Mix the values by given weights, `[H, Tq, d_v]`; three slices are as good as a double."""
+    """Mix the values by given weights, `[H, Tq, d_v]`, in plain loops: no BLAS, no order of summation of its own."""
     if case.values is None:
         mixed = weights
-    elif np.isfinite(weights).all():
-        mixed = terms.exact_product(weights, case.values[case.kv_head], most_slices=3)
     else:
-        mixed = weights @ case.values[case.kv_head]
+        mixed = np.einsum("hij,hjc->hic", weights, case.values[case.kv_head], optimize=False)
     if case.bV is None:
         return mixed
     return mixed + weights.sum(axis=-1, keepdims=True) * case.bV[case.kv_head][:, None]

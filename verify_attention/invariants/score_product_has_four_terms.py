@@ -22,6 +22,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(case.under("qk")).scores,
         none + (query - none) + (key - none) + both_term,
         rounding=bounds["qk"] + bounds["q"] + bounds["k"] + 3 * bounds["none"],
+        moves=terms.scores(case, "qk") - terms.scores(case, "none"),
     )
 
 
@@ -44,6 +45,7 @@ INVARIANT = Invariant(
     needs=frozenset({"common key shift"}),
     applies=applies,
     where="neither bQ nor bK is 0",
+    vacuous="the biases add nothing to any score",
     sides=sides,
     faults=(Fault("the term bQ·bK is forgotten", CORE.but(scores=without_the_last_term)),),
 )

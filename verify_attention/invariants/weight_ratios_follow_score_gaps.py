@@ -1,7 +1,7 @@
 """The ratio of two weights is the exponential of their scores' gap.
 
 p_a / p_b = exp(S_a − S_b): the row's sum cancels. Logarithms are compared, each key with the row's largest score, where
-both weights are at least 1e-290 by their scores.
+both weights are at least 1e-290 by their scores; any other weight must be as small as its score says, below 1e-289.
 """
 
 from __future__ import annotations
@@ -14,24 +14,32 @@ from verify_attention import rounding
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, softmax
 
-SMALLEST = np.log(1e-290)
+SMALLEST = 1e-290
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
-    """Compare log-weight differences with score gaps under each condition."""
+    """Compare log-weight differences with score gaps under each condition, and weights too small for that with 0."""
     for condition in CONDITIONS:
         under = case.under(condition)
         trace = attend(under)
         top = trace.scores.argmax(axis=-1)[..., None]
         gaps = trace.scores - np.take_along_axis(trace.scores, top, axis=-1)
         logs = np.log(trace.weights)
-        least = SMALLEST + np.log(np.exp(gaps).sum(axis=-1, keepdims=True))
+        small = gaps < np.log(SMALLEST) + np.log(np.exp(gaps).sum(axis=-1, keepdims=True))
         yield Sides(
             f"log weights[{condition}], gaps to the largest score",
             logs - np.take_along_axis(logs, top, axis=-1),
             gaps,
-            rounding=2 * rounding.log_weights(under) - 4 * rounding.UNIT * SMALLEST,
-            counts=~(gaps < least),
+            rounding=2 * rounding.log_weights(under) - 4 * rounding.UNIT * np.log(SMALLEST),
+            counts=~small & (np.arange(gaps.shape[-1]) != top),
+        )
+        yield Sides(
+            f"weights[{condition}] below {SMALLEST}",
+            trace.weights,
+            np.zeros_like(trace.weights),
+            rounding=10 * SMALLEST * np.exp(rounding.log_weights(under)),
+            counts=small,
+            limit=10 * SMALLEST,
         )
 
 
@@ -60,7 +68,6 @@ INVARIANT = Invariant(
     needs=frozenset({"exponential weights"}),
     applies=lambda case: case.one_key,
     where="a row has at least two keys",
-    vacuous="no two weights of a row are large enough",
     sides=sides,
     faults=(
         Fault("powers of two stand for exponentials", CORE.but(softmax=base_two)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,16 @@ class Case:
     _under: dict[Condition, Case] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._protect()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_under": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._protect()  # arrays come out of a pickle writable
+
+    def _protect(self) -> None:
         for array in (self.q, self.keys, self.bQ, self.bK, self.values, self.bV, *self.features.values()):
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
@@ -113,7 +124,7 @@ class Case:
         return self._under[condition]
 
     def blocks(self, largest: int = 2**19) -> Iterator[Case]:
-        """Yield the case in blocks of at most `largest` scores: rows are independent, and so are heads.
+        """Yield the case in blocks of about `largest` scores: rows are independent, and so are heads.
 
         A small case is its own only block. A block has one head and at least two rows where the case has them.
         """
@@ -121,10 +132,11 @@ class Case:
         if heads * rows * keys <= largest:
             yield self
             return
-        step = max(2, largest // keys)
+        count = max(1, rows // max(2, largest // keys))
+        edges = [rows * index // count for index in range(count + 1)]
         for head in range(heads):
-            for row in range(0, rows, step):
-                yield self._block(head, row, row + step)
+            for start, stop in pairwise(edges):
+                yield self._block(head, start, stop)
 
     def _block(self, head: int, start: int, stop: int) -> Case:
         kv = int(self.kv_head[head])
