@@ -69,7 +69,7 @@ def test_bounds_are_larger_than_the_errors_of_the_trace_itself():
         powers = [mpmath.exp(score - top) for score in scores]
         total = mpmath.fsum(powers)
         for key, score in enumerate(scores):
-            assert abs(score - trace.scores[head, row, key]) <= rounding.scores(case)[head, row, key]
+            assert abs(score - trace.scores[head, row, key]) <= rounding.scores(case)[head, row, 0]
             assert abs(powers[key] / total - trace.weights[head, row, key]) <= rounding.weights(case)[head, row, 0]
         assert abs(top + mpmath.log(total) - trace.lse[head, row]) <= rounding.lse(case)[head, row]
         bias = np.zeros(case.d_v) if case.bV is None else case.bV[-1]
@@ -80,10 +80,10 @@ def test_bounds_are_larger_than_the_errors_of_the_trace_itself():
 
 
 def test_the_article_s_bound_by_hand():
-    """A_0 = (1·(1 + 3) + 0)/√2 for the row (1, 0) with |k| + |bK| ≤ (1 + 3, 1 + 2): the bound is γ_14 of it."""
+    """A_0 = (1·(1 + 3) + 0)/√2 for the row (1, 0) with |k| + |bK| ≤ (1 + 3, 1 + 2): the bound is γ_18 of it."""
     case = article_case().under("k")
     unit = 2.0**-53
-    assert rounding.scores(case)[0, 0, 0] == pytest.approx(14 * unit * 4 / 2**0.5, rel=1e-9)
+    assert rounding.scores(case)[0, 0, 0] == pytest.approx(18 * unit * 4 / 2**0.5, rel=1e-9)
 
 
 def test_a_bound_as_large_as_a_weight_promises_nothing():

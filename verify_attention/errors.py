@@ -45,7 +45,7 @@ class Problem:
 
 
 class VerifyAttentionError(Exception):
-    """Anything that a user can mend. The text is one line for people."""
+    """Anything that a user can mend. The text is for people: a line for each thing to mend."""
 
     exit_code = ExitCode.USAGE
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import verify_attention
-from verify_attention import validation
+from verify_attention import validation, wording
 from verify_attention.errors import ResultsError
-from verify_attention.model import STATUSES, Array, Case, CaseReport, Finding, Report, Worst
+from verify_attention.model import STATUSES, Array, Case, CaseReport, Finding, Report, Worst, was_checked
 from verify_attention.summary import LARGEST, Summary, summarised
 from verify_attention.validation.skeletons import Alike
 
@@ -39,7 +39,7 @@ def text(report: Report, detail: str = "auto") -> str:
     written = seal(made)
     if not validation.valid(made, "results"):
         place, message = validation.problems(made, "results")[0]
-        raise ResultsError(f"internal error, nothing was written: {'.'.join(map(str, place))}: {message}")
+        raise ResultsError(f"internal error, nothing was written: {wording.place(place)}: {message}")
     return written
 
 
@@ -71,7 +71,7 @@ def summary(cases: Iterable[Document]) -> Document:
 
 def checked(finding: Document) -> bool:
     """Say whether a finding's equation was really checked: judged by a measurement, in which it could have failed."""
-    return finding["status"] in {"pass", "fail", "inconclusive"} and finding["observed"] is not None
+    return was_checked(finding["status"], finding["observed"])
 
 
 def environment() -> Document:

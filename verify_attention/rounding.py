@@ -3,47 +3,35 @@
 Notation: u is the unit roundoff, n·u-type sums are written γ_n = n·u / (1 − n·u), d is d_k and n is Tk.
 
 *Scores.* fl(q + bQ) and fl(k + δ + bK) carry relative errors of u and 2u of the summands' sizes, the products and sums
-of a d-term inner product d·u in any order, with or without fused multiply-add, the scale u. So a score is within
-γ_{d+4}·A_ij of s·(q_i + bQ)·(k_j + δ_j + bK), A_ij = s·Σ_t (|q_it| + |bQ_t|)·(|k_jt| + |δ_jt| + |bK_t|). `SPARE` more
-units pay for other orders of the same formula (scale folded into q, base-2 exponentials, division by √d_k), for the
-right side, summed exactly and rounded a few times, and for the subtraction of two scores: each costs at most u·A.
-Products below the normal range lose an absolute 2^-1074 each.
+of a d-term inner product d·u in any order, with or without fused multiply-add, the scale u. So a score of row i is
+within γ_{d+4}·A_i of s·(q_i + bQ)·(k_j + δ_j + bK), A_i = s·max_j Σ_t (|q_it| + |bQ_t|)·(|k_jt| + |δ_jt| + |bK_t|). The
+maximum over keys is there for code that takes from every key what is common to them. `SPARE` more units, each at most
+u·A_i, pay for other orders of the same formula (scale folded into q, base-2 exponentials, division by √d_k: 3), for the
+right side, which is summed exactly and then rounded up to seven times, and for the subtraction of two scores. Products
+below the normal range lose an absolute 2^-1074 each. Where the scale or a bias may overflow beside a zero, nothing is
+promised.
 
 *Weights.* If every score of a row is off by at most e, log p is off by at most 2e; subtracting the maximum, exp, the
-sum of n terms and the division add (n + 16)·u and at most 2u·A (|x − max| ≤ 2A), which SPARE pays. So p is off by the
-factor exp(±L), L = 2e + (n + 16)·u, and by 2^-1074.
+sum of n terms and the division add (4n + 16)·u, also where a running maximum rescales the sum at every key, and at most
+2u·A (|x − max| ≤ 2A), which SPARE pays. So p is off by the factor exp(±L), L = 2e + (4n + 16)·u, and by 2^-1074.
 
-*Output.* Σ_j |Δp_j|·|v_j| ≤ expm1(L)·max_j |v_j|, and the product itself γ_{n+4}·max_j |v_j|, as Σ_j p_j = 1.
+*Output.* Σ_j |Δp_j|·|v_j| ≤ expm1(L)·max_j |v_j|, and the product itself γ_{n+4}·max_j |v_j|, as Σ_j p_j = 1, and n
+products that may lose 2^-1074.
 
-*LSE.* A maximum and a logarithm of a sum: e + (n + 24)·u + u·A.
+*LSE.* A maximum and a logarithm of a sum: e + (4n + 24)·u + u·A.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from weakref import WeakKeyDictionary
-
 import numpy as np
 
 from verify_attention.heads import grouped_product
+from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case
 
 UNIT = 2.0**-53
 TINIEST = 2.0**-1074
-SPARE = 8
-
-
-def _once_per_case(bound: Callable[[Case], Array]) -> Callable[[Case], Array]:
-    """Compute a bound once per case and keep it as long as the case lives."""
-    known: WeakKeyDictionary[Case, Array] = WeakKeyDictionary()
-
-    def remembered(case: Case) -> Array:
-        if case not in known:
-            known[case] = bound(case)
-        return known[case]
-
-    remembered.__doc__ = bound.__doc__
-    return remembered
+SPARE = 12
 
 
 def accumulated(count: int) -> float:
@@ -51,53 +39,55 @@ def accumulated(count: int) -> float:
     return count * UNIT / (1 - count * UNIT)
 
 
-@_once_per_case
+@once_per_case
 def scores(case: Case) -> Array:
-    """Bound the error of every score, `[H, Tq, Tk]`."""
-    queries = np.abs(case.q) + np.abs(case.bQ)[:, None]
-    keys = np.abs(case.keys) + np.abs(case.bK)[:, None]
-    if case.key_shifts is not None:
-        keys = keys + np.abs(case.key_shifts)
-    sizes = grouped_product(queries, keys.swapaxes(-1, -2))
-    sizes *= case.scale
-    sizes *= accumulated(case.d_k + 4 + SPARE)
-    sizes += TINIEST * (case.d_k + 2) * max(1.0, case.scale)
+    """Bound the error of every score of a row, `[H, Tq, 1]`."""
+    queries, keys = _sizes(case)
     if not np.isfinite(max(queries.max(), keys.max()) * max(1.0, case.scale)):
-        sizes[:] = np.inf  # the scale may be applied to either side, and a bias may overflow beside a zero
-    return sizes
+        return np.full((*queries.shape[:2], 1), np.inf)
+    return _score_bound(case, grouped_product(queries, keys.swapaxes(-1, -2)).max(axis=-1, keepdims=True))
 
 
-@_once_per_case
-def row_scores(case: Case) -> Array:
-    """Bound the error of all scores of a row, `[H, Tq, 1]`."""
-    return scores(case).max(axis=-1, keepdims=True)
-
-
-@_once_per_case
+@once_per_case
 def log_weights(case: Case) -> Array:
     """Bound the error of the logarithm of every weight in a row, `[H, Tq, 1]`."""
-    return 2 * row_scores(case) + (case.keys.shape[1] + 16) * UNIT
+    return _log_weight_bound(case, scores(case))
 
 
-@_once_per_case
+@once_per_case
 def weights(case: Case) -> Array:
     """Bound the error of every weight in a row, `[H, Tq, 1]`; infinite where it may be as large as a weight."""
     return promising(np.expm1(log_weights(case)) + TINIEST)
 
 
-@_once_per_case
+@once_per_case
 def output(case: Case) -> Array:
     """Bound the error of the output, `[H, Tq, d_v]`; infinite where the weights' is."""
     bias = np.zeros((len(case.keys), case.d_v)) if case.bV is None else np.abs(case.bV)
     largest = bias + (1.0 if case.values is None else np.abs(case.values).max(axis=1))
-    bound: Array = (weights(case) + accumulated(case.keys.shape[1] + 4)) * largest[case.kv_head][:, None]
-    return np.nan_to_num(bound, copy=False, nan=np.inf, posinf=np.inf)  # no promise, of values that are all 0
+    return _output_bound(case, weights(case), largest[case.kv_head][:, None])
 
 
-@_once_per_case
+@once_per_case
 def lse(case: Case) -> Array:
     """Bound the error of the LSE, `[H, Tq]`."""
-    return row_scores(case)[..., 0] + (case.keys.shape[1] + 24) * UNIT
+    return _lse_bound(case, scores(case))[..., 0]
+
+
+def overall(case: Case) -> dict[str, float]:
+    """Bound the error of any score, weight, output or LSE of the case by one number each, without a Tq × Tk array."""
+    queries, keys = (sizes.max(axis=(0, 1)) for sizes in _sizes(case))
+    score = np.atleast_1d(_score_bound(case, queries @ keys))
+    weight = promising(np.expm1(_log_weight_bound(case, score)) + TINIEST)
+    value = 1.0 if case.values is None else float(np.abs(case.values).max())
+    bias = 0.0 if case.bV is None else float(np.abs(case.bV).max())
+    bounds = {
+        "scores": score,
+        "weights": weight,
+        "lse": _lse_bound(case, score),
+        "output": _output_bound(case, weight, value + bias),
+    }
+    return {name: float(bound[0]) for name, bound in bounds.items()}
 
 
 def promising(bound: Array) -> Array:
@@ -105,21 +95,29 @@ def promising(bound: Array) -> Array:
     return np.where(bound < 1, bound, np.inf)
 
 
-def overall(case: Case) -> dict[str, float]:
-    """Bound the error of any score, weight, output or LSE of the case by one number each, without a Tq × Tk array."""
-    queries = (np.abs(case.q) + np.abs(case.bQ)[:, None]).max(axis=(0, 1))
-    keys = (np.abs(case.keys) + np.abs(case.bK)[:, None]).max(axis=(0, 1))
+def _sizes(case: Case) -> tuple[Array, Array]:
+    """Return |q| + |bQ| and |k| + |δ| + |bK|."""
+    keys = np.abs(case.keys) + np.abs(case.bK)[:, None]
     if case.key_shifts is not None:
-        keys = keys + np.abs(case.key_shifts).max(axis=(0, 1))
-    score = float(queries @ keys) * case.scale * accumulated(case.d_k + 4 + SPARE) + TINIEST * max(1.0, case.scale)
+        keys = keys + np.abs(case.key_shifts)
+    return np.abs(case.q) + np.abs(case.bQ)[:, None], keys
+
+
+def _score_bound(case: Case, sizes: Array) -> Array:
+    # Two steps: a scale below 1e-293 times the unit would be 0.
+    scaled = sizes * case.scale * accumulated(case.d_k + 4 + SPARE)
+    return scaled + TINIEST * (case.d_k + 2) * max(1.0, case.scale)
+
+
+def _log_weight_bound(case: Case, score: Array) -> Array:
+    return 2 * score + (4 * case.keys.shape[1] + 16) * UNIT
+
+
+def _lse_bound(case: Case, score: Array) -> Array:
+    return score + (4 * case.keys.shape[1] + 24) * UNIT
+
+
+def _output_bound(case: Case, weight: Array, largest: Array | float) -> Array:
     count = case.keys.shape[1]
-    weight = float(promising(np.expm1(2 * score + (count + 16) * UNIT)))
-    value = (1.0 if case.values is None else float(np.abs(case.values).max())) + (
-        0.0 if case.bV is None else float(np.abs(case.bV).max())
-    )
-    return {
-        "scores": score,
-        "weights": weight,
-        "lse": score + (count + 24) * UNIT,
-        "output": (weight + accumulated(count + 4)) * (value or 1.0),
-    }
+    bound = (weight + accumulated(count + 4)) * largest + count * TINIEST
+    return np.nan_to_num(bound, copy=False, nan=np.inf, posinf=np.inf)  # no promise, of values that are all 0

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case, Condition, Flags, Indices
 
 MOST_SLICES = 24  # of about 20 bits: numbers in a row may differ by a factor of 1e140 and more
@@ -91,28 +91,24 @@ class Terms:
     bQ_shifts: Array | None  # [H, Tk]
 
 
-_terms: WeakKeyDictionary[Case, Terms] = WeakKeyDictionary()
-
-
+@once_per_case
 def terms(case: Case) -> Terms:
     """Return the four terms: the corners of one product, of q's rows and bQ with the keys and bK."""
-    if case not in _terms:
-        rows, count = case.q.shape[1], case.keys.shape[1]
-        columns = [case.keys, case.bK[:, None]] + ([] if case.key_shifts is None else [case.key_shifts])
-        product = exact_product(
-            np.concatenate([case.q, case.bQ[:, None]], axis=1),
-            np.concatenate(columns, axis=1).swapaxes(1, 2)[case.kv_head],
-        )
-        shifts = product[..., count + 1 :] if case.key_shifts is not None else None
-        _terms[case] = Terms(
-            qk=product[:, :rows, :count],
-            bQk=product[:, rows, :count],
-            qbK=product[:, :rows, count],
-            bQbK=product[:, rows, count],
-            q_shifts=None if shifts is None else shifts[:, :rows],
-            bQ_shifts=None if shifts is None else shifts[:, rows],
-        )
-    return _terms[case]
+    rows, count = case.q.shape[1], case.keys.shape[1]
+    columns = [case.keys, case.bK[:, None]] + ([] if case.key_shifts is None else [case.key_shifts])
+    product = exact_product(
+        np.concatenate([case.q, case.bQ[:, None]], axis=1),
+        np.concatenate(columns, axis=1).swapaxes(1, 2)[case.kv_head],
+    )
+    shifts = product[..., count + 1 :] if case.key_shifts is not None else None
+    return Terms(
+        qk=product[:, :rows, :count],
+        bQk=product[:, rows, :count],
+        qbK=product[:, :rows, count],
+        bQbK=product[:, rows, count],
+        q_shifts=None if shifts is None else shifts[:, :rows],
+        bQ_shifts=None if shifts is None else shifts[:, rows],
+    )
 
 
 def scores(case: Case, condition: Condition) -> Array:

@@ -68,3 +68,8 @@ def _exit_code(args: Sequence[str] | None) -> int:
     except VerifyAttentionError as error:
         click.echo("\n".join(f"error: {line}" for line in str(error).splitlines()), err=True)
         return error.exit_code
+    except Exception:  # noqa: BLE001 - whatever it is, it must not look like a broken invariant
+        import traceback  # noqa: PLC0415 - nothing needs it where all is well
+
+        click.echo(f"{traceback.format_exc()}error: this is a defect of verify-attention, please report it", err=True)
+        return ExitCode.CRASHED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from verify_attention.errors import UsageError
+from verify_attention.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
     from verify_attention.model import Case, Invariant
@@ -121,5 +121,7 @@ def echo(text: str, err: bool = False) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # what is left in the buffer has nowhere to go
+        if not isinstance(error, BrokenPipeError):
+            raise ResultsError(f"the output could not be written: {error.strerror}") from error

@@ -11,8 +11,6 @@ from verify_attention.cli.choices import chosen_invariants, echo, selection_opti
 from verify_attention.errors import ExitCode, ResultsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from verify_attention.gate import Verdict
     from verify_attention.model import Case
 
@@ -67,21 +65,16 @@ def read_results(path: Path) -> dict[str, Any]:
         ResultsError: it is not strict JSON, or does not satisfy the schema.
 
     """
-    from verify_attention import files, validation  # noqa: PLC0415
+    from verify_attention import files, validation, wording  # noqa: PLC0415
 
     made = files.read_json(path)
     if not validation.valid(made, "results"):
         found = validation.problems(made, "results")
-        lines = [f"{path}: {_place(place)}: {message}" for place, message in found[:MOST_PROBLEMS]]
+        lines = [f"{path}: {wording.place(place)}: {message}" for place, message in found[:MOST_PROBLEMS]]
         more = [f"{path}: … and {len(found) - MOST_PROBLEMS} more"] if len(found) > MOST_PROBLEMS else []
         raise ResultsError("\n".join(lines + more))
     document: dict[str, Any] = made
     return document
-
-
-def _place(path: Iterable[str | int]) -> str:
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return text.removeprefix(".") or "the document"
 
 
 def _cases(made: dict[str, Any], folder: str | None) -> dict[str, Case]:
@@ -91,7 +84,7 @@ def _cases(made: dict[str, Any], folder: str | None) -> dict[str, Case]:
     if folder is not None:
         return {case.id: case for case in load_cases([folder])}
     here = sorted({entry["file"] for entry in made["cases"] if _is_case_file(entry["file"])})
-    found_here = load_cases(here) if here else []
+    found_here = [case for file in here for case in load_cases([file])]  # one by one: their ids may be the same
     by_place = {(case.file, case.id.partition("::")[2]): case for case in [*load_cases(), *found_here]}
     found = ((entry["id"], by_place.get((entry["file"], entry["id"].partition("::")[2]))) for entry in made["cases"])
     return {name: case for name, case in found if case is not None}

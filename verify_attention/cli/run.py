@@ -108,6 +108,7 @@ def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progres
         progress=not no_progress,
         **given,  # type: ignore[arg-type]
     )
+    gc.disable()  # many small objects, no cycles, and the end is near: a twelfth of the time
     return execute(options)
 
 
@@ -115,17 +116,17 @@ def execute(options: Options) -> int:
     """Run with options; testable without a command line."""
     from verify_attention import engine, files, results  # noqa: PLC0415
     from verify_attention.model import Report, Tolerance  # noqa: PLC0415
-    from verify_attention.pipeline import CORE  # noqa: PLC0415
+    from verify_attention.plugins import implementations  # noqa: PLC0415
     from verify_attention.summary import LARGEST  # noqa: PLC0415
 
-    gc.disable()  # many small objects, no cycles, and the end is near: a twelfth of the time
     chosen = chosen_invariants(options.select, options.ignore)
     target = None if options.no_output or options.output == "-" else Path(options.output)
     if target is not None:
         files.check_writable(target)
     cases = _cases(options)
     tolerance = Tolerance(options.rtol, options.atol)
-    reports = engine.run(cases, CORE, chosen, tolerance, largest=LARGEST[options.detail], jobs=options.jobs)
+    core, largest = implementations()["core"], LARGEST[options.detail]
+    reports = engine.run(cases, core, chosen, tolerance, largest=largest, jobs=options.jobs)
     report = Report("core", tolerance, tuple(_judged(cases, reports, options)))
     text = results.text(report, options.detail)
     if target is not None:
@@ -181,9 +182,11 @@ def _show(report: Report, options: Options, wanted: int) -> None:
 
 def exit_code(report: Report) -> ExitCode:
     """Return the worst that a report holds; where nothing was really checked, nothing held."""
+    from verify_attention.model import BROKEN  # noqa: PLC0415
+
     statuses = {finding.status for _, finding in report.findings()}
     if "crashed" in statuses:
         return ExitCode.CRASHED
-    if statuses & {"fail", "inconclusive"} or not any(finding.checked for _, finding in report.findings()):
+    if statuses & BROKEN or not any(finding.checked for _, finding in report.findings()):
         return ExitCode.BROKEN
     return ExitCode.OK

@@ -54,7 +54,8 @@ def explanation(name: str) -> str:
         feature = features()[name]
         losers = [key for key, invariant in invariants().items() if invariant.needs & feature.takes]
         takes = [f"takes away: {', '.join(sorted(feature.takes))}", "so not claimed any more:", *_items(losers)]
-        return "\n".join([name, f"  {feature.claim}", "", *_indented(feature.derivation), "", *takes]) + "\n"
+        head = [name, f"  {feature.claim}", "", f"acts on: {feature.stage}", ""]
+        return "\n".join([*head, *_indented(feature.derivation), "", *takes]) + "\n"
     invariant = invariants()[name]
     breakers = [key for key, feature in features().items() if feature.takes & invariant.needs]
     parts = [

@@ -108,8 +108,9 @@ def _judge_case(
     names = Counter(finding["invariant"] for finding in entry["findings"])
     for problem in _selection(names, [invariant.name for invariant in chosen]):
         say(problem)
+    own_limits = {invariant.name for invariant in chosen if invariant.own_limit}
     for finding in entry["findings"]:
-        for problem in own_numbers(finding, tolerance):
+        for problem in own_numbers(finding, tolerance, finding["invariant"] in own_limits):
             say(f"{finding['invariant']}: {problem}")
     case = _case_of(entry, files, say)
     if case is None:

@@ -10,11 +10,12 @@ from verify_attention import comparison
 from verify_attention.model import Tolerance
 from verify_attention.results import Document
 
-OWN_LIMIT = "published-numbers-are-reproduced"  # its limit is that of the printed decimals
 
+def own_numbers(finding: Document, tolerance: Tolerance, own_limit: bool) -> Iterator[str]:
+    """Check that a finding's status follows from its numbers, and these from its two sides.
 
-def own_numbers(finding: Document, tolerance: Tolerance) -> Iterator[str]:
-    """Check that a finding's status follows from its numbers, and these from its two sides."""
+    An invariant with a limit of its own has it from elsewhere.
+    """
     if finding["observed"] is None:
         yield from _unmeasured(finding)
     elif finding["status"] == "crashed":
@@ -23,7 +24,7 @@ def own_numbers(finding: Document, tolerance: Tolerance) -> Iterator[str]:
         yield "has an observation, but no limit or no place"
     else:
         yield from _measured(finding)
-        yield from _sides(finding, tolerance)
+        yield from _sides(finding, None if own_limit else tolerance)
 
 
 def _unmeasured(finding: Document) -> Iterator[str]:
@@ -45,13 +46,13 @@ def _measured(finding: Document) -> Iterator[str]:
         yield f"status says {said}, its numbers say {due}"
 
 
-def _sides(finding: Document, tolerance: Tolerance) -> Iterator[str]:
+def _sides(finding: Document, tolerance: Tolerance | None) -> Iterator[str]:
     """Compare deviation and limit with the two sides, where both are numbers."""
     left, right = finding["worst"]["left"], finding["worst"]["right"]
     if left is None or right is None:
         return
     if abs(left - right) != finding["deviation"]:
         yield f"deviation says {finding['deviation']!r}, its sides say {abs(left - right)!r}"
-    limit = float(comparison.limit_of(tolerance, left, right))
-    if limit != finding["limit"] and finding["invariant"] != OWN_LIMIT:
+    limit = finding["limit"] if tolerance is None else float(comparison.limit_of(tolerance, left, right))
+    if limit != finding["limit"]:
         yield f"limit says {finding['limit']!r}, its sides and the tolerance say {limit!r}"

@@ -20,7 +20,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare each row's mean shift with its own number."""
     with_bias, without = case.under("k"), case.under("none")
     numbers = terms.row_shift(case, "k")
-    bound = rounding.row_scores(with_bias) + rounding.row_scores(without)
+    bound = rounding.scores(with_bias) + rounding.scores(without)
     change = attend(with_bias).scores - attend(without).scores
     count = case.keys.shape[1]
     yield Sides(

@@ -8,26 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from verify_attention import rounding
+from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_queries
 
-_inert: WeakKeyDictionary[Case, Flags] = WeakKeyDictionary()
 
-
+@once_per_case
 def inert_heads(case: Case) -> Flags:
     """Return which query heads have a non-zero bQ with the same bQ·k_j for every key, `[H]`."""
-    if case not in _inert:
-        found = [
-            bool(bias.any()) and _same_product(bias, case.keys[group])
-            for bias, group in zip(case.bQ, case.kv_head, strict=True)
-        ]
-        _inert[case] = np.array(found)
-    return _inert[case]
+    pairs = zip(case.bQ, case.kv_head, strict=True)
+    return np.array([bool(bias.any()) and _same_product(bias, case.keys[group]) for bias, group in pairs])
 
 
 def _same_product(bias: Array, keys: Array) -> bool:
@@ -36,8 +30,10 @@ def _same_product(bias: Array, keys: Array) -> bool:
     if (np.abs(products - products[0]) > 1e-12 * (sizes + sizes[0])).any():
         return False
     used = bias.nonzero()[0]
-    exact = [sum(Fraction(b) * Fraction(k) for b, k in zip(bias[used], key[used], strict=True)) for key in keys]
-    return all(product == exact[0] for product in exact)
+    different = np.unique(keys[:, used], axis=0).tolist()
+    exact = (sum(Fraction(b) * Fraction(k) for b, k in zip(bias[used].tolist(), key, strict=True)) for key in different)
+    first = next(exact)
+    return all(product == first for product in exact)
 
 
 def _counts(case: Case) -> Flags:

@@ -28,7 +28,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         "gaps to key 0 of scores[k] − scores[none]",
         terms.gaps(shifted.scores - base.scores),
         gaps,
-        rounding=bound + bound[..., :1],
+        rounding=2 * bound,
         moves=gaps,
     )
     yield Sides(

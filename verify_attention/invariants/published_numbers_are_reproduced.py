@@ -46,6 +46,7 @@ INVARIANT = Invariant(
     source="article, section 4, the table",
     applies=lambda case: "the case gives no published numbers" if case.published is None else None,
     where="the case gives published numbers",
+    own_limit=True,
     sides=sides,
     faults=(
         Fault("the scale is 1/d_k", lambda case: CORE(case.but(scale=1 / case.d_k))),

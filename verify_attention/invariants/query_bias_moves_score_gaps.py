@@ -28,7 +28,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             f"gaps to key 0 of scores[{after}] − scores[{before}]",
             change,
             np.broadcast_to(gaps, change.shape),
-            rounding=bound + bound[..., :1],
+            rounding=2 * bound,
             moves=gaps,
         )
 

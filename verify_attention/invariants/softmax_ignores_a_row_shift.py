@@ -15,6 +15,11 @@ from verify_attention.model import Array, Case, Fault, Implementation, Invariant
 from verify_attention.pipeline import CORE
 
 
+def applies(case: Case) -> str | None:
+    """Ask for two keys, and for a scale by which a shift can be divided."""
+    return case.one_key or (None if np.isfinite(2 / case.scale) else "the scale is too small to shift a row by 2")
+
+
 def shifted(case: Case) -> Case:
     """Widen a case by a channel that adds a number of its own, between 1 and 2 or −2 and −1, to each row's scores."""
     rows = (case.whole or case).q.shape[1]
@@ -68,8 +73,8 @@ INVARIANT = Invariant(
     formula="softmax(S_i· + c_i) = softmax(S_i·)",
     source="article, sections 2 and 4",
     needs=frozenset({"shift-invariant softmax"}),
-    applies=lambda case: case.one_key,
-    where="a row has at least two keys",
+    applies=applies,
+    where="a row has at least two keys, and the scale is not so small that a shift of 2 overflows",
     sides=sides,
     faults=(
         Fault("an undeclared key of zeros takes a share", CORE.but(softmax=undeclared_zero_key)),

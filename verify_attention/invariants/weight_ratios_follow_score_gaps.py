@@ -68,6 +68,7 @@ INVARIANT = Invariant(
     needs=frozenset({"exponential weights"}),
     applies=lambda case: case.one_key,
     where="a row has at least two keys",
+    own_limit=True,
     sides=sides,
     faults=(
         Fault("powers of two stand for exponentials", CORE.but(softmax=base_two)),

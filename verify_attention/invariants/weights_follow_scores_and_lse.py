@@ -23,7 +23,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         trace = attend(under)
         top = trace.scores.argmax(axis=-1)[..., None]
         score, weight = (np.take_along_axis(array, top, axis=-1)[..., 0] for array in (trace.scores, trace.weights))
-        bound = (rounding.log_weights(under) + rounding.row_scores(under))[..., 0] + rounding.lse(under)
+        bound = (rounding.log_weights(under) + rounding.scores(under))[..., 0] + rounding.lse(under)
         yield Sides(f"lse[{condition}]", trace.lse, score - np.log(weight), rounding=bound)
 
 

@@ -17,8 +17,8 @@ from verify_attention.model.basics import (
     Status,
 )
 from verify_attention.model.case import Case, Published
-from verify_attention.model.claims import Fault, Feature, Invariant, Plugin, Sides, always
-from verify_attention.model.report import CaseReport, Finding, Report, Tolerance, Worst
+from verify_attention.model.claims import Fault, Feature, Invariant, Plugin, Sides, Trait, always
+from verify_attention.model.report import CaseReport, Finding, Report, Tolerance, Worst, was_checked
 from verify_attention.model.trace import Implementation, NotShownError, Trace
 
 __all__ = [
@@ -46,6 +46,8 @@ __all__ = [
     "Status",
     "Tolerance",
     "Trace",
+    "Trait",
     "Worst",
     "always",
+    "was_checked",
 ]

@@ -130,7 +130,7 @@ class Case:
         """
         heads, rows, keys = self.scores_shape
         if heads * rows * keys <= largest:
-            yield self
+            yield self.but(whole=self)  # what is remembered of a block goes with it
             return
         count = max(1, rows // max(2, largest // keys))
         edges = [rows * index // count for index in range(count + 1)]

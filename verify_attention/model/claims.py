@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from verify_attention.model.basics import Array, Flags
 from verify_attention.model.case import Case
@@ -48,6 +48,9 @@ def always(_case: Case) -> str | None:
     return None
 
 
+Trait: TypeAlias = Literal["common key shift", "exponential weights", "rows sum to one", "shift-invariant softmax"]
+
+
 @dataclass(frozen=True)
 class Plugin:
     """A module with one constant: its name is the plugin's, its docstring the documentation."""
@@ -80,10 +83,11 @@ class Invariant(Plugin):
     sides: Callable[[Case, Implementation], Iterator[Sides]]
     faults: tuple[Fault, ...]
     vacuous: str = ""
-    needs: frozenset[str] = frozenset()
+    needs: frozenset[Trait] = frozenset()
     applies: Callable[[Case], str | None] = always
     where: str = ""
     check: str | None = None
+    own_limit: bool = False  # some part has a limit that is not the tolerance
 
     def __reduce__(self) -> tuple[Callable[[str], Invariant], tuple[str]]:
         """Travel between processes by name: the functions inside may be lambdas."""
@@ -105,7 +109,7 @@ class Feature(Plugin):
     """One departure from plain attention: where it acts, and which traits of the formula it takes away."""
 
     stage: Literal["vectors", "scores", "mask", "normalisation"]
-    takes: frozenset[str]
+    takes: frozenset[Trait]
 
     @property
     def name(self) -> str:

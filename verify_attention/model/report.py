@@ -47,7 +47,12 @@ class Finding(NamedTuple):
     @property
     def checked(self) -> bool:
         """Whether the equation was tested in earnest."""
-        return self.status in {"pass", "fail", "inconclusive"} and self.observed is not None
+        return was_checked(self.status, self.observed)
+
+
+def was_checked(status: Status, observed: Expectation | None) -> bool:
+    """Say whether an equation was tested in earnest: judged by a measurement, in which it could have failed."""
+    return status in {"pass", "fail", "inconclusive"} and observed is not None
 
 
 @dataclass(frozen=True)
