@@ -43,7 +43,9 @@ def wild_cases(draw: np.random.Generator, count: int) -> list[Case]:
     shifted, valued, value_biased = draw.random(3) < (0.2, 0.7, 0.5)
 
     def numbers(*shape: int, largest: float = 3.0) -> np.ndarray:
-        return draw.normal(size=shape) * 10.0 ** draw.uniform(-3, largest)
+        """Return numbers of one size, or of another in each row, or in each channel."""
+        sizes = ((1,) * len(shape), (*shape[:-1], 1), (1,) * (len(shape) - 1) + shape[-1:])[draw.integers(3)]
+        return draw.normal(size=shape) * 10.0 ** draw.uniform(-3, largest, size=sizes)
 
     return [
         Case(

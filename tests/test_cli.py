@@ -474,6 +474,72 @@ def test_the_gate_passes_on_what_the_run_found(mine, capsys, monkeypatch):
     assert "broken: mine: published-numbers-are-reproduced: fail" in out
 
 
+def test_cases_of_the_same_name_in_two_folders_are_told_apart(mine, capsys, monkeypatch):
+    (mine / "cases" / "other").mkdir()
+    text = (mine / "cases" / "mine.yaml").read_text(encoding="utf-8")
+    (mine / "cases" / "other" / "mine.yaml").write_text(text, encoding="utf-8")
+    assert inside(["run", "cases"], mine, capsys, monkeypatch)[0] == 0
+    assert ids(mine) == ["mine", "other/mine"]
+    code, _, err = inside(["gate", "results.json"], mine, capsys, monkeypatch)
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize("detail", ["auto", "full", "summary"])
+def test_detail_says_what_becomes_of_large_arrays_and_the_gate_reads_all_forms(mine, detail, capsys, monkeypatch):
+    rows = [[0.25, 0.5 * (index % 3)] for index in range(80)]
+    case = {"d_k": 2, "q": rows, "keys": rows, "values": rows, "bQ": [0, 1], "bK": [3, -2]}
+    (mine / "cases" / "large.yaml").write_text(json.dumps(case))
+    assert inside(["run", "cases", "--detail", detail], mine, capsys, monkeypatch)[0] == 0
+    made = json.loads((mine / "results.json").read_text())["cases"]
+    forms = [type(entry["conditions"]["k"][name]) for entry in made for name in ("weights", "lse")]
+    expected = {"auto": [dict, list, list, list], "full": [list] * 4, "summary": [dict] * 4}
+    assert forms == expected[detail]
+    assert inside(["gate", "results.json", "--cases", "cases"], mine, capsys, monkeypatch)[0] == 0
+
+
+@pytest.mark.parametrize("arguments", [["schema", "case"], ["run", "-q", "--no-output"], ["explain"]])
+def test_an_output_that_cannot_be_written_ends_with_4(mine, arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [PROGRAM, *arguments], cwd=mine, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 4
+    assert done.stderr == "error: the output could not be written: No space left on device\n"
+
+
+def test_a_defect_of_the_program_is_no_broken_invariant(mine, capsys, monkeypatch):
+    from verify_attention.cli import texts
+
+    monkeypatch.setattr(texts, "_wrapped", lambda _: 1 / 0)
+    code, _, err = inside(["explain", "key_shifts"], mine, capsys, monkeypatch)
+    assert code == 4
+    assert err.endswith(
+        "ZeroDivisionError: division by zero\nerror: this is a defect of verify-attention, please report it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"), [(["pass", "fail", "crashed"], 4), (["pass", "inconclusive"], 1), (["pass", "skipped"], 0)]
+)
+def test_the_exit_code_is_the_worst_finding_s(statuses, code):
+    from verify_attention.cli.run import exit_code
+    from verify_attention.model import CaseReport, Finding, Report, Tolerance
+
+    findings = tuple(Finding("some", status, "holds", None if status == "crashed" else "holds") for status in statuses)
+    assert exit_code(Report("mine", Tolerance(), (CaseReport(None, {}, findings),))) == code
+
+
+def test_fail_fast_is_stronger_than_maxfail_and_auto_is_a_number_of_jobs(mine, capsys, monkeypatch):
+    many(mine, 6, spoil={1, 2, 4})
+    inside(["run", "cases", "-x", "--maxfail", "9", "-n", "auto"], mine, capsys, monkeypatch)
+    assert len(ids(mine)) == 2
+
+
+def test_color_never_is_stronger_than_the_environment(mine):
+    assert "\x1b" not in call("run", "cases", "--color", "never", folder=mine, FORCE_COLOR="1").stdout
+    assert "\x1b" in call("run", "cases", folder=mine, FORCE_COLOR="1").stdout
+
+
 def test_the_gate_compares_with_a_baseline(mine, capsys, monkeypatch):
     inside(["run", "cases", "-o", "old.json"], mine, capsys, monkeypatch)
     change(mine, "0.575975", "0.575976")

@@ -220,6 +220,15 @@ def test_a_stricter_tolerance_than_asked_is_fine_and_a_wider_one_is_not():
     assert gate(SMALL, tolerance=Tolerance(1e-9, 1e-9)).problems == []
 
 
+def test_numbers_that_another_machine_would_not_round_to_are_forged_though_the_digests_are_right():
+    """Twice the bound is forgiven in a trace, not two hundred times."""
+    case = random_case(rng(53), H=1, G=1, Tq=2, Tk=3, d_k=2, d_v=1, bK=np.array([[1e8, 0.0]])).but(id="large")
+    made = made_by(CORE, "core", case.but(expect=dict.fromkeys(INVARIANTS, "within-rounding")))
+    weight = ("cases", 0, "conditions", "k", "weights", 0, 0, 0)
+    problems = gate(resealed(edited(made, weight, lambda x: x + 1e-5))).problems
+    assert any("conditions.k.weights[0][0][0]" in problem for problem in problems)
+
+
 # --- case files
 
 
