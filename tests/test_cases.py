@@ -269,7 +269,7 @@ def test_links_to_folders_are_followed_but_not_in_circles() -> None:
 def test_the_shipped_cases_are_those_of_the_article() -> None:
     cases = load_cases()
     assert "article/two-dimensions" in [case.id for case in cases]
-    assert all(case.id.startswith("article/") and case.file == f"cases/{case.id}.yaml" for case in cases)
+    assert all(case.id.startswith("article/") and case.file == f"built-in/{case.id}.yaml" for case in cases)
     text = (resources.folder("cases") / "article" / "two-dimensions.yaml").read_bytes()
     [case] = [case for case in cases if case.id == "article/two-dimensions"]
     assert case.sha256 == hashlib.sha256(text).hexdigest()

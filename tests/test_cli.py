@@ -126,6 +126,10 @@ USAGE = [
     (["run", "cases", "--rtol", "-1"], "--rtol"),
     (["run", "cases", "--rtol", "nan"], "--rtol"),
     (["run", "--no-such-option"], "No such option"),
+    (["run", "cases", "-o", "cases/mine.yaml"], "is a case's"),
+    (["run", "cases", "-o", "x" * 300], "File name too long"),
+    (["run", "cases", "--shard", "1/" + "9" * 5000], "is not of the form I/N"),
+    (["run", "cases", "-n", "9" * 5000], "neither a number above 0 nor auto"),
     (["run", "cases", "-q", "-v"], "exclude each other"),
     (["gate", "nowhere.json"], "no such file"),
     (["gate"], "Missing argument"),
@@ -135,7 +139,7 @@ USAGE = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[" ".join(row[0]) for row in USAGE])
+@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[" ".join(row[0])[:60] for row in USAGE])
 def test_usage_ends_with_2_in_a_line_and_writes_nothing(mine, arguments, message, capsys, monkeypatch):
     (mine / "empty").mkdir()
     code, out, err = inside(arguments, mine, capsys, monkeypatch)
@@ -263,8 +267,20 @@ def test_ctrl_c_ends_with_130_and_leaves_the_old_file(mine):
         run.send_signal(signal.SIGINT)
         _, err = run.communicate(timeout=60)
     assert run.returncode == 130
-    assert err.decode() == "\ninterrupted; no file was changed\n"
+    assert err.decode() == "\ninterrupted\n"
     assert (mine / "results.json").read_text() == "old"
+
+
+def test_ctrl_c_ends_several_processes_too(mine):
+    many(mine, 3000)
+    group = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    for delay in (0.9, 1.3):
+        with subprocess.Popen([PROGRAM, "run", "cases", "-n", "2"], cwd=mine, **pipes, **group) as run:
+            time.sleep(delay)
+            os.killpg(run.pid, signal.SIGINT)
+            _, err = run.communicate(timeout=30)
+        assert (run.returncode, err.decode()) == (130, "\ninterrupted\n")
 
 
 def test_a_kill_in_the_middle_leaves_the_old_file(mine):
@@ -385,9 +401,9 @@ def test_many_broken_findings_are_folded_unless_verbose(mine, capsys, monkeypatc
 # --- the other commands
 
 
-@pytest.mark.parametrize("option", ["-V", "--version"])
+@pytest.mark.parametrize("option", ["-V", "--version", "run -V", "gate --version"])
 def test_version(tmp_path, option):
-    assert call(option, folder=tmp_path).stdout == f"verify-attention, version {__version__}\n"
+    assert call(*option.split(), folder=tmp_path).stdout == f"verify-attention, version {__version__}\n"
 
 
 @pytest.mark.parametrize("command", ["run", "gate", "tables", "validate", "explain", "list", "schema"])
@@ -505,6 +521,69 @@ def test_an_output_that_cannot_be_written_ends_with_4(mine, arguments):
         )
     assert done.returncode == 4
     assert done.stderr == "error: the output could not be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("closing", "code"), [("run --no-output >&-", 0), ("run --no-output 2>&-", 0), ("run nowhere 2>/dev/full", 2)]
+)
+def test_a_closed_stream_changes_no_verdict(mine, closing, code):
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"'{PROGRAM}' {closing}"], cwd=mine, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["run", "cases", "-o", "-"], ["schema", "results"]])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_data_is_utf_8_whatever_the_terminal_speaks(mine, arguments, encoding):
+    (mine / "cases" / "mine.yaml").rename(mine / "cases" / "é😀.yaml")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([PROGRAM, *arguments], cwd=mine, capture_output=True, check=True, env=environment)
+    made = json.loads(done.stdout.decode("utf-8"))
+    assert "cases" not in made or made["cases"][0]["id"] == "é😀"
+
+
+def test_an_overflow_warns_nobody(mine, capsys, monkeypatch):
+    change(mine, "q: [1, 0]", "q: [1e200, 1e200]")
+    change(mine, "bK: [3, -2]", "bK: [1e200, 1e200]")
+    done = call("run", "cases", folder=mine, PYTHONWARNINGS="error")
+    assert (done.returncode, done.stderr) == (1, "results: results.json\n")
+    done = call("gate", "results.json", folder=mine, PYTHONWARNINGS="error")
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_text_of_a_file_cannot_speak_for_the_program(mine, capsys, monkeypatch):
+    (mine / "cases" / "mine.yaml").write_text('"a\\nerror: cases/x.yaml:1:1: d_k: fake\\e[31m": 1\n', encoding="utf-8")
+    _, _, err = inside(["run", "cases"], mine, capsys, monkeypatch)
+    assert "\nerror: cases/x.yaml" not in err
+    assert "\x1b" not in err
+    assert "a\\nerror" in err
+
+
+def test_numbers_of_large_tables_are_judged_though_they_are_not_printed(mine, capsys, monkeypatch):
+    rows = [[float(index % 5)] for index in range(70)]
+    printed = [[0.5] * 70] * 70
+    case = {
+        "d_k": 1,
+        "q": rows,
+        "keys": rows,
+        "bQ": [0],
+        "bK": [1],
+        "published": {"decimals": 3, "weights": {"none": printed}},
+    }
+    (mine / "cases" / "mine.yaml").write_text(json.dumps(case))
+    code, out, _ = inside(["tables", "cases"], mine, capsys, monkeypatch)
+    assert code == 1
+    assert "4,900 printed numbers NOT all reproduced" in out
+
+
+def test_many_problems_of_one_file_are_cut(mine, capsys, monkeypatch):
+    (mine / "cases" / "mine.yaml").write_text("---\n1\n" * 5000)
+    code, _, err = inside(["run", "cases"], mine, capsys, monkeypatch)
+    assert code == 3
+    assert "has more than 1,000 problems; the rest is not listed" in err
+    assert err.count("\n") == 1001
 
 
 def test_a_defect_of_the_program_is_no_broken_invariant(mine, capsys, monkeypatch):

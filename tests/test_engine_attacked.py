@@ -7,7 +7,7 @@ import pytest
 from making import INVARIANTS, TOLERANCE, article_case, random_case, rng
 
 from verify_attention.engine import judge, run, run_case
-from verify_attention.model import Trace
+from verify_attention.model import Published, Trace
 from verify_attention.pipeline import CORE, softmax
 
 
@@ -192,3 +192,11 @@ def test_every_block_of_a_large_case_has_two_rows():
     sizes = [block.q.shape[1] for block in case.blocks(largest=15)]
     assert sum(sizes) == 7
     assert min(sizes) >= 2
+
+
+def test_printed_outputs_are_compared_though_scores_are_not_shown():
+    scores, output = rows([0.7, 0, -0.7]), rows([0.575975, 0.283995, 0.140029])
+    case = article_case(published=Published(6, {"scores": {"none": scores}, "output": {"none": output}}))
+    name = "published-numbers-are-reproduced"
+    assert judge(INVARIANTS[name], case, lambda case: Trace(CORE(case).output)).status == "skipped"
+    assert judge(INVARIANTS[name], case, lambda case: Trace(CORE(case).output + 1e-3)).status == "fail"

@@ -12,9 +12,10 @@ from verify_attention import resources, results, validation
 from verify_attention.cases import load_cases
 from verify_attention.engine import run
 from verify_attention.gate import judge
-from verify_attention.gate.baseline import worse
+from verify_attention.gate.baseline import unsound, worse
 from verify_attention.model import Published, Report, Tolerance, Trace
 from verify_attention.pipeline import CORE, Pipeline, softmax
+from verify_attention.summary import LARGEST, summarised
 
 CHOSEN = list(INVARIANTS.values())
 
@@ -39,8 +40,9 @@ def small_cases():
 SMALL = made_by(CORE, "core", *small_cases())
 
 
-def gate(made, chosen=CHOSEN, tolerance=TOLERANCE, files=None, complete=False):
-    return judge(made, chosen, tolerance, files or {}, complete)
+def gate(made, chosen=CHOSEN, tolerance=TOLERANCE, files=None, complete=False, implementation=None):
+    """Judge results; what was under test is believed unless a test says otherwise."""
+    return judge(made, chosen, tolerance, files or {}, complete, implementation or "core")
 
 
 def resealed(made):
@@ -158,7 +160,7 @@ WRONG = made_by(Pipeline(softmax=uniform), "mine", *small_cases())
 
 
 def test_a_sound_file_of_a_wrong_implementation_is_broken_not_unsound():
-    verdict = gate(WRONG)
+    verdict = gate(WRONG, implementation="mine")
     assert verdict.problems == []
     assert any("weight-ratios-follow-score-gaps: fail" in line for line in verdict.broken)
     assert not verdict.crashed
@@ -175,7 +177,7 @@ def test_a_wrong_implementation_cannot_be_made_to_pass_by_its_findings():
                 limit = max(1e-12 * abs(side), 1e-12)
                 finding |= {"status": "pass", "observed": "holds", "deviation": 0.0, "limit": limit, "reason": None}
     forged["summary"] = results.summary(forged["cases"])
-    problems = gate(resealed(forged)).problems
+    problems = gate(resealed(forged), implementation="mine").problems
     assert any("weight-ratios-follow-score-gaps: status says pass, the stored traces say fail" in p for p in problems)
 
 
@@ -200,7 +202,7 @@ def test_crashes_are_told_from_breaks():
     def crashing(case):
         raise RuntimeError("no device")
 
-    verdict = gate(made_by(crashing, "mine", article_case()))
+    verdict = gate(made_by(crashing, "mine", article_case()), implementation="mine")
     assert verdict.crashed
     assert any("RuntimeError: no device" in line for line in verdict.broken)
     assert verdict.problems == ["cases: no equation was really checked"]
@@ -227,6 +229,133 @@ def test_numbers_that_another_machine_would_not_round_to_are_forged_though_the_d
     weight = ("cases", 0, "conditions", "k", "weights", 0, 0, 0)
     problems = gate(resealed(edited(made, weight, lambda x: x + 1e-5))).problems
     assert any("conditions.k.weights[0][0][0]" in problem for problem in problems)
+
+
+# --- what an attack found
+
+
+def without_traces(made, change):
+    """Return a wrong implementation's results with the core's findings, and traces that cannot contradict them."""
+    forged = copy.deepcopy(made)
+    for entry, sound in zip(forged["cases"], SMALL["cases"], strict=True):
+        entry["findings"] = copy.deepcopy(sound["findings"])
+        for shown in entry["conditions"].values():
+            change(shown)
+    forged["summary"] = results.summary(forged["cases"])
+    return resealed(forged)
+
+
+def summarise(shown):
+    array = np.array(shown["lse"])
+    shown["lse"] = results.numbers(summarised(array, 0))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda shown: shown.update(dict.fromkeys(shown)),
+        lambda shown: shown.update(output=None),
+        summarise,
+    ],
+    ids=["no traces", "no output", "a summary"],
+)
+def test_findings_without_the_traces_that_they_need_are_not_believed(change):
+    forged = without_traces(WRONG, change)
+    problems = gate(forged, implementation="mine").problems
+    assert any("weight-ratios-follow-score-gaps: cannot be judged anew" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("name", "mine"), ("name", "Core"), ("dtype", "float16"), ("version", "9")]
+)
+def test_what_was_under_test_must_be_what_the_gate_expects(name, value):
+    forged = edited(SMALL, ("implementation", name), lambda _: value)
+    assert gate(resealed(forged)).problems
+
+
+WORDS = [
+    (("cases", 0, "id"), lambda _: "six-dimensions"),
+    (("cases", 0, "file"), lambda _: "/etc/passwd"),
+    (("cases", 0, "file"), lambda _: "../two-dimensions.yaml"),
+    (("cases", 0, "findings", 3, "reason"), lambda _: "looks great"),
+    (("cases", 0, "findings", 2, "reason"), lambda _: "not worth a look"),
+    (("cases", 0, "findings", 3, "worst", "left"), lambda _: None),
+    (("cases", 0, "findings", 0, "worst", "right"), lambda x: x + 1e-6),
+]
+
+
+@pytest.mark.parametrize(("path", "change"), WORDS)
+def test_words_and_places_cannot_be_made_up(path, change):
+    made = copy.deepcopy(SMALL)
+    made["cases"][0]["file"] = "cases/two-dimensions.yaml"
+    assert gate(resealed(made)).problems == []
+    assert gate(resealed(edited(made, path, change))).problems
+
+
+def test_one_document_cannot_stand_for_two_cases():
+    made = copy.deepcopy(SMALL)
+    twice = copy.deepcopy(made["cases"][0])
+    made["cases"][0]["file"] = twice["file"] = "a/two-dimensions.yaml"
+    twice["id"] = "a/two-dimensions"
+    made["cases"].append(twice)
+    made["summary"] = results.summary(made["cases"])
+    assert any("the same document stands 2 times" in problem for problem in gate(resealed(made)).problems)
+
+
+def test_rounding_of_another_processor_is_no_forgery_where_numbers_are_large():
+    """Findings that rounding explains may end one way here and the other there; a break may not."""
+    case = random_case(rng(54), bK=3e5 * rng(54).normal(size=(3, 7))).but(id="large")
+    plain = made_by(CORE, "core", case)["cases"][0]
+    order = np.arange(7)[::-1]
+
+    def reversed_sums(case):
+        return CORE(
+            case.but(q=case.q[..., order], keys=case.keys[..., order], bQ=case.bQ[:, order], bK=case.bK[:, order])
+        )
+
+    made = made_by(reversed_sums, "core", case)
+    other = made["cases"][0]
+    assert [f["deviation"] for f in plain["findings"]] != [f["deviation"] for f in other["findings"]]
+    assert gate(made).problems == []
+    forged = edited(made, ("cases", 0, "conditions", "k", "weights", 0, 0, 0), lambda x: x + 1e-3)
+    assert gate(resealed(forged)).problems
+
+
+def test_results_in_full_with_large_published_arrays_are_sound(tmp_path):
+    rows = [[0.25 * (index % 3)] for index in range(70)]
+    printed = CORE(random_case(rng(55), H=1, G=1, Tq=70, Tk=70, d_k=1, q=np.array([rows]), keys=np.array([rows])))
+    case = random_case(
+        rng(55), H=1, G=1, d_k=1, q=np.array([rows]), keys=np.array([rows]), values=None, bV=None,
+        published=Published(3, {"scores": {"none": np.round(printed.scores, 3)}}),
+    ).but(id="large")  # fmt: skip
+    for detail in ("auto", "full", "summary"):
+        reports = tuple(run([case], CORE, CHOSEN, TOLERANCE, largest=LARGEST[detail]))
+        made = json.loads(results.text(Report("core", TOLERANCE, reports), detail))
+        assert gate(made, files={"large": case}).problems == []
+
+
+def test_a_summary_of_an_overflow_is_sound():
+    q, keys = np.array([[[1.0], [1e200]]]), np.array([[[1.0], [1e200], [2.0]]])
+    case = article_case(q=q, keys=keys, bQ=np.zeros((1, 1)), bK=np.ones((1, 1)), scale=1.0).but(id="inf")
+    for detail in ("auto", "summary"):
+        reports = tuple(run([case], CORE, CHOSEN, TOLERANCE, largest=LARGEST[detail]))
+        assert gate(json.loads(results.text(Report("core", TOLERANCE, reports), detail))).problems == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made["cases"].clear(),
+        lambda made: made["cases"].append(made["cases"][0]),
+        lambda made: made["cases"][0]["findings"][0].update(status="fail"),
+    ],
+    ids=["empty", "twice", "edited"],
+)
+def test_a_baseline_must_be_sound_itself(change):
+    old = copy.deepcopy(SMALL)
+    assert list(unsound(old)) == []
+    change(old)
+    assert list(unsound(old))
 
 
 # --- case files

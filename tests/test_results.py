@@ -193,6 +193,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(tmp_path, pla
         ("[" * 100_000, "recursion"),
         ("", "1:1: not JSON"),
         ("1" * 5000, "limit"),
+        ('{"a": "\\ud800"}', "surrogates"),
+        ("[" * 50 + "]" * 50, "nested more than 32 deep"),
     ],
 )
 def test_json_is_read_strictly(tmp_path, text, message):
@@ -200,6 +202,12 @@ def test_json_is_read_strictly(tmp_path, text, message):
     target.write_text(text)
     with pytest.raises(ResultsError, match=message):
         files.read_json(target)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "results.json")
+    with pytest.raises(ResultsError, match="no ordinary file"):
+        files.read_json(tmp_path / "results.json")
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):

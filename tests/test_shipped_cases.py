@@ -51,12 +51,24 @@ def fresh(case: Case) -> Case:
 
 
 def caught(implementation: Implementation, cases: list[Case]) -> str | None:
-    """Return the first finding that says `fail` or `crashed`."""
-    for case in cases:
+    """Return a finding that says `fail` or `crashed`, sought first in cases in which the mistake shows at once."""
+    for case in sorted(cases, key=lambda case: not differs(implementation, case)):
         for finding in report(fresh(case), implementation).findings:
             if finding.status in CAUGHT:
                 return f"{finding.invariant} on {case.id}"
     return None
+
+
+def differs(implementation: Implementation, case: Case) -> bool:
+    """Say whether an implementation gives other numbers than `attention` under both biases, or none."""
+    with np.errstate(all="ignore"):
+        right = attention(case.under("qk"))
+        try:
+            found = implementation(fresh(case).under("qk"))
+        except ValueError:  # it writes to what is read-only
+            return True
+    pairs = [(found.output, right.output), *((array, right.inside[name]) for name, array in found.inside.items())]
+    return not all(np.array_equal(*pair) for pair in pairs)
 
 
 # Right code passes
@@ -90,14 +102,15 @@ def test_noise_stays_far_from_the_limit_unless_it_is_expected(case: Case) -> Non
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in EXACT])
 def test_sums_of_exact_cases_are_exact(case: Case) -> None:
-    """Scores of three orders of the same sums are the same to the last bit, and so are weights under a K bias."""
+    """Three orders of the same sums give the same scores to the last bit, and a common K bias the same weights."""
     for condition in ("none", "q", "k", "qk"):
         under = case.under(condition)
         scores = CORE(under).scores
         for name in ("scale-folded-into-queries", "summed-in-reversed-order", "bias-products-added-to-scores"):
             assert np.array_equal(VARIATIONS[name](under).scores, scores), (condition, name)
-    assert np.array_equal(CORE(case.under("k")).weights, CORE(case.under("none")).weights)
-    assert np.array_equal(CORE(case.under("qk")).weights, CORE(case.under("q")).weights)
+    if "key_shifts" not in case.features:
+        assert np.array_equal(CORE(case.under("k")).weights, CORE(case.under("none")).weights)
+        assert np.array_equal(CORE(case.under("qk")).weights, CORE(case.under("q")).weights)
 
 
 def test_exact_cases_are_there() -> None:

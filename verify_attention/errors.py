@@ -49,6 +49,13 @@ class VerifyAttentionError(Exception):
 
     exit_code = ExitCode.USAGE
 
+    def __init__(self, *lines: str) -> None:
+        super().__init__(*lines)
+        self.lines = lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
 
 class UsageError(VerifyAttentionError):
     """The command line asks for something that is not there."""
@@ -60,7 +67,7 @@ class CasesRefusedError(VerifyAttentionError):
     exit_code = ExitCode.REFUSED
 
     def __init__(self, problems: list[Problem]) -> None:
-        super().__init__("\n".join(map(str, sorted(problems))))
+        super().__init__(*map(str, sorted(problems)))
         self.problems = sorted(problems)
 
 

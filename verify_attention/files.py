@@ -12,6 +12,8 @@ from typing import Any
 
 from verify_attention.errors import ResultsError, UsageError
 
+DEEPEST = 32
+
 
 def check_writable(path: Path) -> None:
     """Refuse a place where no file can be written, before any work is done.
@@ -20,13 +22,18 @@ def check_writable(path: Path) -> None:
         UsageError: the path is a folder, or its folder does not exist or may not be written to.
 
     """
+    if path.suffix in {".yaml", ".yml"}:
+        raise UsageError(f"{path}: a name that ends in {path.suffix} is a case's; results end in .json")
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise UsageError(f"{path}: is a folder, a file name is needed")
-    if not target.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist")
-    if not os.access(target if _is_special(target) else target.parent, os.W_OK):
-        raise UsageError(f"{path}: the folder {path.parent} may not be written to")
+    try:
+        if target.is_dir():
+            raise UsageError(f"{path}: is a folder, a file name is needed")
+        if not target.parent.is_dir():
+            raise UsageError(f"{path}: the folder {path.parent} does not exist")
+        if not os.access(target if _is_special(target) else target.parent, os.W_OK):
+            raise UsageError(f"{path}: the folder {path.parent} may not be written to")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -52,7 +59,7 @@ def _is_special(target: Path) -> bool:
 
 
 def _replace(target: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=".results-", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -84,6 +91,8 @@ def read_json(path: Path) -> Any:
 
     """
     try:
+        if path.exists() and not path.is_file():
+            raise ResultsError(f"{path}: is no ordinary file")
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
         raise UsageError(f"{path}: no such file") from error
@@ -92,11 +101,28 @@ def read_json(path: Path) -> Any:
     except UnicodeDecodeError as error:
         raise ResultsError(f"{path}: not UTF-8 (byte 0x{error.object[error.start]:02x})") from error
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+        made = json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+        _look_through(made)
     except json.JSONDecodeError as error:
         raise ResultsError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise ResultsError(f"{path}: {error}") from error
+    return made
+
+
+def _look_through(part: Any, depth: int = 0) -> None:
+    """Refuse half characters, which cannot be written again, and nesting that nobody means."""
+    if depth > DEEPEST:
+        raise ValueError(f"nested more than {DEEPEST} deep")
+    if isinstance(part, str):
+        part.encode()
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            key.encode()
+            _look_through(value, depth + 1)
+    elif isinstance(part, list) and part and not isinstance(part[0], float):
+        for value in part:
+            _look_through(value, depth + 1)
 
 
 def _refuse(constant: str) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 
 from verify_attention.model import CONDITIONS, Array, Case, Condition, Trace
 
+CHANGED = "a case that was changed in another way"
 NOT_STORED = "not in the results file"
 
 
@@ -26,7 +27,9 @@ class Recorded:
             NotImplementedError: the case was changed in another way, or its arrays were not stored.
 
         """
-        stored = self.traces.get(case.condition, {}) if case.condition is not None else {}
+        if case.condition is None:
+            raise NotImplementedError(CHANGED)
+        stored = self.traces.get(case.condition, {})
         if "output" not in stored:
             raise NotImplementedError(NOT_STORED)
         heads, rows, _ = case.scores_shape

@@ -35,7 +35,8 @@ def text(report: Report, detail: str = "auto") -> str:
         ResultsError: the document does not satisfy its own schema, which is a defect of this program.
 
     """
-    made = document(report, detail)
+    with np.errstate(all="ignore"):  # what overflowed is null
+        made = document(report, detail)
     written = seal(made)
     if not validation.valid(made, "results"):
         place, message = validation.problems(made, "results")[0]

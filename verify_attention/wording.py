@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -45,6 +46,18 @@ def _printable(number: float) -> bool:
 def quote(text: str) -> str:
     """Return a text in quotes, shortened, on one line."""
     return repr(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+
+
+def printable(text: str, longest: int = 2000) -> str:
+    """Return a text on one line, without characters that a terminal would obey, and not endless."""
+    shown = text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
+    hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    if not any(unicodedata.category(letter) in hidden for letter in shown):
+        return shown
+    return "".join(
+        letter.encode("unicode_escape").decode() if unicodedata.category(letter) in hidden else letter
+        for letter in shown
+    )
 
 
 def count(number: int, unit: str) -> str:

@@ -50,7 +50,7 @@ def load_cases(paths: Sequence[str | Path] = (), *, progress: Callable[[int, int
             progress(number, len(files))
     problems += _clashes(cases, places)
     if missing:
-        raise UsageError("\n".join(missing))
+        raise UsageError(*missing)
     if problems:
         raise CasesRefusedError(problems)
     return cases
@@ -95,6 +95,10 @@ def _read(file: CaseFile) -> tuple[list[tuple[Case, tuple[int, int]]], list[Prob
         elif case is not None:
             cases.append((case, begins))
         problems += _problems(shown, document, flaws)
+        if len(problems) > documents.MAX_PROBLEMS + 1:  # one document's own cut is one more
+            more = f"has more than {documents.MAX_PROBLEMS:,} problems; the rest is not listed"
+            problems = [*problems[: documents.MAX_PROBLEMS], Problem(shown, 0, 0, more)]
+            break
     return cases, problems
 
 

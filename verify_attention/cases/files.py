@@ -15,6 +15,7 @@ from verify_attention.errors import Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+SHIPPED = "built-in/"  # what results put before the path of a shipped case
 MAX_BYTES = 64 * 2**20
 SUFFIXES = (".yaml", ".yml")
 
@@ -69,9 +70,8 @@ def find(paths: Sequence[str | Path]) -> tuple[list[CaseFile], list[Problem]]:
 def _shipped() -> list[CaseFile]:
     root = resources.folder("cases")
     files = sorted(_walk(root / "article", (), []), key=lambda path: path.parts)
-    return [
-        CaseFile(path, _id(path.relative_to(root)), f"cases/{path.relative_to(root).as_posix()}", "") for path in files
-    ]
+    below = [path.relative_to(root) for path in files]
+    return [CaseFile(root / path, _id(path), SHIPPED + path.as_posix(), shown="") for path in below]
 
 
 def _split(given: str) -> tuple[Path, str | None]:

@@ -5,18 +5,22 @@ Nothing here imports numpy, rich, jsonschema or YAML before a command needs it: 
 
 from __future__ import annotations
 
+import io
+import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NoReturn, TextIO
 
 import click
 
 from verify_attention import __version__
+from verify_attention.cli.choices import echo, give_up
 from verify_attention.cli.gate import gate
 from verify_attention.cli.run import run
 from verify_attention.cli.tables import tables
 from verify_attention.cli.texts import explain, list_plugins, schema, validate
-from verify_attention.errors import ExitCode, VerifyAttentionError
+from verify_attention.errors import ExitCode, ResultsError, VerifyAttentionError
 
 EXIT_CODES = "Exit codes: " + " · ".join(f"{code.value} {code.meaning}" for code in ExitCode) + "."
 
@@ -28,12 +32,15 @@ class _InOrder(click.Group):
         return list(self.commands)
 
 
+version = click.version_option(__version__, "-V", "--version", prog_name="verify-attention")
+
+
 @click.group(
     cls=_InOrder,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_CODES,
 )
-@click.version_option(__version__, "-V", "--version", prog_name="verify-attention")
+@version
 def group() -> None:
     """Tell, with evidence, whether an attention bias matters.
 
@@ -43,16 +50,22 @@ def group() -> None:
 
 
 for command in (run, gate, tables, validate, explain, list_plugins, schema):
-    group.add_command(command)
+    group.add_command(version(command))
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")  # a terminal that lacks a character gets its number
+    sys.stdout, sys.stderr = (_stream(stream) for stream in (sys.stdout, sys.stderr))
     sys.exit(_exit_code(args))
+
+
+def _stream(stream: TextIO | None) -> TextIO:
+    """Return a stream that takes any character: one that it lacks by its number; nothing where it was closed."""
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - it stays open until the end
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
 
 
 def _exit_code(args: Sequence[str] | None) -> int:
@@ -60,16 +73,32 @@ def _exit_code(args: Sequence[str] | None) -> int:
     try:
         return int(group.main(args, prog_name="verify-attention", standalone_mode=False) or 0)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.Abort:
-        click.echo("interrupted; no file was changed", err=True)
-        return ExitCode.INTERRUPTED
+        return _complain(error.exit_code, "".join(_usage(error)))
+    except (click.Abort, KeyboardInterrupt):
+        return _complain(ExitCode.INTERRUPTED, "interrupted\n")
     except VerifyAttentionError as error:
-        click.echo("\n".join(f"error: {line}" for line in str(error).splitlines()), err=True)
-        return error.exit_code
+        from verify_attention.wording import printable  # noqa: PLC0415 - only where something is wrong
+
+        return _complain(error.exit_code, "".join(f"error: {printable(line)}\n" for line in error.lines))
+    except OSError as error:  # click's own output, such as --help
+        give_up(sys.stdout)
+        return _complain(ExitCode.CRASHED, f"error: the output could not be written: {error.strerror}\n")
     except Exception:  # noqa: BLE001 - whatever it is, it must not look like a broken invariant
         import traceback  # noqa: PLC0415 - nothing needs it where all is well
 
-        click.echo(f"{traceback.format_exc()}error: this is a defect of verify-attention, please report it", err=True)
-        return ExitCode.CRASHED
+        defect = "error: this is a defect of verify-attention, please report it\n"
+        return _complain(ExitCode.CRASHED, traceback.format_exc() + defect)
+
+
+def _usage(error: click.ClickException) -> Iterator[str]:
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        yield f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n"
+    yield f"error: {error.format_message()}\n"
+
+
+def _complain(code: int, text: str) -> int:
+    """Say what is wrong on stderr, as far as that can be written to, and return the exit code."""
+    with suppress(ResultsError):
+        echo(text, err=True)
+    return int(code)

@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from verify_attention.model import Case, Invariant
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+LEAST_WIDTH = 76  # the table's; a narrower terminal breaks its lines
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...")
 color_option = click.option(
@@ -112,16 +115,48 @@ def use_color(choice: str) -> bool:
 
 def width() -> int:
     """Return the width of the output: COLUMNS, or the terminal's, or 100 where there is no terminal."""
-    return shutil.get_terminal_size((100, 24)).columns
+    return max(LEAST_WIDTH, shutil.get_terminal_size((100, 24)).columns)
 
 
 def echo(text: str, err: bool = False) -> None:
-    """Print text as it is; a reader that has gone away (`| head`) is no error."""
+    """Print text for people; a reader that has gone away (`| head`) is no error.
+
+    Raises:
+        ResultsError: the output could not be written.
+
+    """
     stream = sys.stderr if err else sys.stdout
     try:
         stream.write(text)
         stream.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # what is left in the buffer has nowhere to go
+        give_up(stream)
         if not isinstance(error, BrokenPipeError):
             raise ResultsError(f"the output could not be written: {error.strerror}") from error
+
+
+def emit(data: str) -> None:
+    """Print data for programs: UTF-8, whatever the terminal speaks.
+
+    Raises:
+        ResultsError: the output could not be written.
+
+    """
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        echo(data)
+        return
+    sys.stdout.flush()
+    try:
+        buffer.write(data.encode())
+        buffer.flush()
+    except OSError as error:
+        give_up(sys.stdout)
+        if not isinstance(error, BrokenPipeError):
+            raise ResultsError(f"the output could not be written: {error.strerror}") from error
+
+
+def give_up(stream: TextIO) -> None:
+    """Send what is left in a stream's buffer nowhere, so that its end is no second error."""
+    with suppress(OSError, ValueError):  # a stream of a test has no descriptor
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

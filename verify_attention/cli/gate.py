@@ -21,16 +21,20 @@ MOST_PROBLEMS = 20
 @click.argument("results", type=click.Path(path_type=Path), metavar="RESULTS.JSON")
 @click.option(
     "--cases",
-    "folder",
+    "folders",
+    multiple=True,
     metavar="DIR",
-    help="The case files: each must be in the results, unchanged. Default: where the results say, if they are there.",
+    help="The case files: each must be in the results, unchanged; repeatable, as the paths of the run were. Default: "
+    "where the results say, if they are there.",
 )
+@click.option("--implementation", default="core", show_default=True, metavar="NAME", help="What was under test.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="OLD.JSON", help="Name what got worse since.")
 @tolerance_options
 @selection_options
 def gate(
     results: Path,
-    folder: str | None,
+    folders: tuple[str, ...],
+    implementation: str,
     baseline: Path | None,
     rtol: float,
     atol: float,
@@ -44,16 +48,18 @@ def gate(
     something broke or got worse; 4: it is not sound.
     """
     from verify_attention import gate as gating  # noqa: PLC0415
-    from verify_attention.gate.baseline import worse  # noqa: PLC0415
+    from verify_attention.gate.baseline import unsound, worse  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
 
     chosen = chosen_invariants(select, ignore)
     made = read_results(results)
-    files = _cases(made, folder)
-    verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, complete=folder is not None)
-    verdict.notes += _notes(made, files, folder)
+    files = _cases(made, folders)
+    verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, bool(folders), implementation)
+    verdict.notes += _notes(made, files, folders)
     if baseline is not None:
-        verdict.worse += worse(read_results(baseline), made)
+        old = read_results(baseline)
+        verdict.problems += unsound(old)
+        verdict.worse += worse(old, made)
     return _said(results, verdict)
 
 
@@ -72,17 +78,17 @@ def read_results(path: Path) -> dict[str, Any]:
         found = validation.problems(made, "results")
         lines = [f"{path}: {wording.place(place)}: {message}" for place, message in found[:MOST_PROBLEMS]]
         more = [f"{path}: … and {len(found) - MOST_PROBLEMS} more"] if len(found) > MOST_PROBLEMS else []
-        raise ResultsError("\n".join(lines + more))
+        raise ResultsError(*lines, *more)
     document: dict[str, Any] = made
     return document
 
 
-def _cases(made: dict[str, Any], folder: str | None) -> dict[str, Case]:
+def _cases(made: dict[str, Any], folders: tuple[str, ...]) -> dict[str, Case]:
     """Load the case files: all of a folder, or those that the results name and that are here."""
     from verify_attention.cases import load_cases  # noqa: PLC0415
 
-    if folder is not None:
-        return {case.id: case for case in load_cases([folder])}
+    if folders:
+        return {case.id: case for case in load_cases(folders)}
     here = sorted({entry["file"] for entry in made["cases"] if _is_case_file(entry["file"])})
     found_here = [case for file in here for case in load_cases([file])]  # one by one: their ids may be the same
     by_place = {(case.file, case.id.partition("::")[2]): case for case in [*load_cases(), *found_here]}
@@ -94,21 +100,26 @@ def _is_case_file(name: str) -> bool:
     """Say whether a results file names a case file below this folder; it is not to be trusted with other paths."""
     path = Path(name)
     inside = not path.is_absolute() and ".." not in path.parts
-    return inside and path.suffix in {".yaml", ".yml"} and path.is_file()
+    try:
+        return inside and path.suffix in {".yaml", ".yml"} and path.is_file()
+    except OSError:  # no file system takes such a name
+        return False
 
 
-def _notes(made: dict[str, Any], files: dict[str, Case], folder: str | None) -> list[str]:
+def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...]) -> list[str]:
     """Say what could not be checked, and what differs without being wrong."""
     from verify_attention import __version__, results  # noqa: PLC0415
 
     notes = []
     absent = [entry["file"] or entry["id"] for entry in made["cases"] if entry["id"] not in files]
-    if absent and folder is None:
+    if absent and not folders:
         which = f"{absent[0]}{f' and {len(absent) - 1} more' if len(absent) > 1 else ''}"
         notes.append(f"not here: {which}; inputs were taken from the results (--cases DIR says where the files are)")
     if made["tool"]["version"] != __version__:
         notes.append(f"written by version {made['tool']['version']}, judged by {__version__}")
     here = results.environment()
+    if made["implementation"]["name"] != "core":
+        notes.append("not the core: judged from its stored traces; equations that need others are taken as they are")
     other = [f"{name} {value}, here {here[name]}" for name, value in made["environment"].items() if value != here[name]]
     if other:
         notes.append(f"written elsewhere ({'; '.join(other)}): the core's numbers are compared within rounding")
@@ -117,15 +128,16 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folder: str | None) -> 
 
 def _said(path: Path, verdict: Verdict) -> int:
     """Print a verdict and return its exit code."""
+    from verify_attention import wording  # noqa: PLC0415
     from verify_attention.reports.figures import counted  # noqa: PLC0415
 
     for title, lines in (("not sound", verdict.problems), ("broken", verdict.broken), ("worse", verdict.worse)):
         for line in lines[:MOST_PROBLEMS]:
-            echo(f"{title}: {line}\n")
+            echo(f"{title}: {wording.printable(line)}\n")
         if len(lines) > MOST_PROBLEMS:
             echo(f"{title}: … and {len(lines) - MOST_PROBLEMS:,} more\n")
     for note in verdict.notes:
-        echo(f"note: {note}\n", err=True)
+        echo(f"note: {wording.printable(note)}\n", err=True)
     if verdict.problems:
         code, words = ExitCode.CRASHED, "FAIL  not to be trusted"
     elif verdict.crashed:

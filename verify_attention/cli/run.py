@@ -15,6 +15,7 @@ from verify_attention.cli.choices import (
     chosen_invariants,
     color_option,
     echo,
+    emit,
     paths_argument,
     selection_options,
     tolerance_options,
@@ -55,7 +56,8 @@ class _Shard(click.ParamType[tuple[int, int]]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
         index, slash, count = value.partition("/")
-        if not (slash and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
+        number = slash and index.isdecimal() and count.isdecimal() and len(count) < 10
+        if not number or not 1 <= int(index) <= int(count):
             self.fail(f"{value!r} is not of the form I/N with 1 ≤ I ≤ N", param, ctx)
         return int(index), int(count)
 
@@ -68,7 +70,7 @@ class _Jobs(click.ParamType[int]):
             import os  # noqa: PLC0415
 
             return os.cpu_count() or 1
-        if not str(value).isdecimal() or int(value) < 1:
+        if not str(value).isdecimal() or len(str(value)) > 9 or int(value) < 1:
             self.fail(f"{value!r} is neither a number above 0 nor auto", param, ctx)
         return int(value)
 
@@ -132,7 +134,7 @@ def execute(options: Options) -> int:
     if target is not None:
         files.write_atomically(target, text)
     elif not options.no_output:
-        echo(text)
+        emit(text)
     _show(report, options, len(cases))
     if target is not None and not options.quiet:
         echo(f"results: {target}\n", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import echo, paths_argument, suggestion, width
+from verify_attention.cli.choices import echo, emit, paths_argument, suggestion, width
 from verify_attention.errors import UsageError
 
 if TYPE_CHECKING:
@@ -123,5 +123,5 @@ def schema(name: str) -> int:
     """Print the JSON Schema of case files or of results.json."""
     from verify_attention import resources  # noqa: PLC0415
 
-    echo(json.dumps(resources.schema(name), indent=2, ensure_ascii=False) + "\n")
+    emit(json.dumps(resources.schema(name), indent=2, ensure_ascii=False) + "\n")
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
@@ -34,14 +36,16 @@ def run(
 ) -> Iterator[CaseReport]:
     """Judge many cases, in one process or in `jobs`; the order is the cases' in any event."""
     work = partial(_chunk, implementation=implementation, chosen=list(chosen), tolerance=tolerance, largest=largest)
-    if jobs == 1:
-        for chunk in _chunks(cases):
+    chunks = list(_chunks(cases))
+    processes = min(jobs, len(chunks), os.cpu_count() or 1)
+    if processes <= 1:
+        for chunk in chunks:
             yield from work(chunk)
         return
-    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 - start-up counts where nothing is parallel
+    from multiprocessing import Pool  # noqa: PLC0415 - start-up counts where nothing is parallel
 
-    with ProcessPoolExecutor(jobs) as pool:
-        for reports in pool.map(work, list(_chunks(cases))):
+    with Pool(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+        for reports in pool.imap(work, chunks):
             yield from reports
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from verify_attention import comparison
 from verify_attention.model import Case, Expectation, Finding, Invariant, Sides, Tolerance
 
+NO_CONTRAST = f"the gaps move, but no weight moves by {comparison.CONTROL:g}"
+
 
 @dataclass
 class Tally:
@@ -53,7 +55,7 @@ class Tally:
             taken = ", ".join(f'{feature} takes away "{trait}"' for trait, feature in missing.items())
             status, reason = "skipped", f"not claimed: {taken}; {_measured(found)}"
         elif status == "pass" and self.contrast is False:
-            status, reason = "inconclusive", f"the gaps move, but no weight moves by {comparison.CONTROL:g}"
+            status, reason = "inconclusive", NO_CONTRAST
         return Finding(
             self.invariant.name,
             status,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from verify_attention import results
@@ -38,6 +39,7 @@ def judge(
     tolerance: Tolerance,
     files: Mapping[str, Case],
     complete: bool = False,
+    implementation: str = "core",
 ) -> Verdict:
     """Judge a document that satisfies its schema.
 
@@ -47,10 +49,12 @@ def judge(
         tolerance: the largest tolerance that the results may have been judged with.
         files: the cases as their files have them now, by id; those that are not here are rebuilt from the results.
         complete: whether the results must have exactly the cases of `files`.
+        implementation: the name of what must have been under test.
 
     """
     verdict = Verdict()
-    verdict.problems += [*_whole(made, tolerance), *_lost(made, files if complete else None)]
+    verdict.problems += [*_whole(made, tolerance), *_identity(made, implementation)]
+    verdict.problems += _lost(made, files if complete else None)
     for entry in made["cases"]:
         _judge_case(verdict, entry, made, chosen, files)
     for entry in made["cases"]:
@@ -81,10 +85,21 @@ def _whole(made: Document, tolerance: Tolerance) -> Iterator[str]:
         yield "cases: no equation was really checked"
 
 
+def _identity(made: Document, implementation: str) -> Iterator[str]:
+    """Check what is said of the implementation: a name that is not the core's is judged by its traces only."""
+    said = made["implementation"]
+    if said["name"] != implementation:
+        yield f"implementation.name: says {said['name']}, expected {implementation} (--implementation NAME)"
+    if said["name"] == "core" and (said["dtype"], said["version"]) != ("float64", made["tool"]["version"]):
+        yield f"implementation: the core computes in float64 and has the version of the tool, {made['tool']['version']}"
+
+
 def _lost(made: Document, files: Mapping[str, Case] | None) -> Iterator[str]:
     """Compare the cases' ids with each other, and with the files that the results must be about."""
     counts = Counter(entry["id"] for entry in made["cases"])
     yield from (f"{one}: stands {count} times" for one, count in counts.items() if count > 1)
+    places = Counter((entry["file"], entry["id"].partition("::")[2]) for entry in made["cases"] if entry["file"])
+    yield from (f"{file}: the same document stands {count} times" for (file, _), count in places.items() if count > 1)
     if files is not None:
         if not counts.keys() & files.keys():
             yield f"cases: the folder has other cases ({next(iter(files))}, …): give the folder that the run was given"
@@ -109,6 +124,8 @@ def _judge_case(
     for problem in _selection(names, [invariant.name for invariant in chosen]):
         say(problem)
     own_limits = {invariant.name for invariant in chosen if invariant.own_limit}
+    if not _fits(entry["id"], entry["file"]):
+        say(f"its file is {entry['file']!r}: ids end in the name of their file, and no file is named from the root")
     for finding in entry["findings"]:
         for problem in own_numbers(finding, tolerance, finding["invariant"] in own_limits):
             say(f"{finding['invariant']}: {problem}")
@@ -119,6 +136,13 @@ def _judge_case(
     asked = [invariant for invariant in chosen if invariant.name in names]
     for problem in judged_anew(entry, case, asked, tolerance, made["implementation"]["name"] == "core", intact):
         say(problem)
+
+
+def _fits(ident: str, file: str) -> bool:
+    """Say whether an id and the path of a file go together; a case may be from no file."""
+    path = PurePosixPath(file)
+    stem = PurePosixPath(ident.partition("::")[0]).name
+    return not file or (not path.is_absolute() and ".." not in path.parts and path.stem == stem)
 
 
 def _selection(found: Counter[str], asked: Sequence[str]) -> Iterator[str]:
@@ -139,12 +163,12 @@ def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], No
             say(f"{on_disk.file} has changed since the run: its sha256 is not the one in the results")
             return None
         for place in _differences(
-            entry["inputs"], results.inputs(on_disk, detail_of(entry["inputs"].values())), "inputs"
+            entry["inputs"], results.inputs(on_disk, detail_of(_leaves(entry["inputs"]))), "inputs"
         ):
             say(f"{place}, the case file says otherwise")
         return on_disk
     given = {name: value for name, value in entry["inputs"].items() if value is not None}
-    if any(is_summary(value) for value in [*given.values(), *given["features"].values()]):
+    if any(map(is_summary, _leaves(given))):
         say("cannot be judged anew: its inputs are summarised and its file is not here; give --cases")
         return None
     try:
@@ -152,6 +176,15 @@ def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], No
     except CasesRefusedError as error:
         say(f"inputs are not a case: {'; '.join(problem.message for problem in error.problems)}")
         return None
+
+
+def _leaves(part: Any) -> Iterator[Any]:
+    """Yield the arrays and summaries of stored inputs, wherever they stand."""
+    if isinstance(part, dict) and not is_summary(part):
+        for value in part.values():
+            yield from _leaves(value)
+    else:
+        yield part
 
 
 def _differences(stored: Any, fresh: Any, place: str) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import comparison
+from verify_attention.engine.tally import NO_CONTRAST
 from verify_attention.model import Tolerance
 from verify_attention.results import Document
 
@@ -42,8 +43,11 @@ def _measured(finding: Document) -> Iterator[str]:
     if seen != finding["observed"]:
         yield f"observed says {finding['observed']}, its numbers say {seen}"
     due, said = comparison.status(finding["expected"], deviation, finding["limit"], bound), finding["status"]
-    if said not in {due, "skipped"} and (due, said) != ("pass", "inconclusive"):
+    without_contrast = (due, said, finding["reason"]) == ("pass", "inconclusive", NO_CONTRAST)
+    if said not in {due, "skipped"} and not without_contrast:
         yield f"status says {said}, its numbers say {due}"
+    if said == "pass" and finding["reason"] is not None:
+        yield f"has a reason, {finding['reason']!r}, but passes"
 
 
 def _sides(finding: Document, tolerance: Tolerance | None) -> Iterator[str]:

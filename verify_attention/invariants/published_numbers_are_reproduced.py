@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import rounding
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, NotShownError, Sides
 from verify_attention.pipeline import CORE, mixed_values
 
 BOUNDS = {"scores": rounding.scores, "weights": rounding.weights, "output": rounding.output}
@@ -21,17 +21,25 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare every printed number."""
     if case.published is None:
         return
+    hidden = None
     for quantity, by_condition in case.published.numbers.items():
         for condition, printed in by_condition.items():
             under = case.under(condition)
+            try:
+                found = getattr(attend(under), quantity)
+            except NotShownError as error:
+                hidden = error
+                continue
             yield Sides(
                 f"{quantity}[{condition}]",
-                getattr(attend(under), quantity),
+                found,
                 printed,
                 rounding=case.published.limit + np.broadcast_to(BOUNDS[quantity](under), printed.shape),
                 axis="channel" if quantity == "output" else "key",
                 limit=case.published.limit,
             )
+    if hidden is not None:  # what is shown was compared; the claim as a whole was not
+        raise hidden
 
 
 def rounded_to_five_digits(case: Case, weights: Array) -> Array:

@@ -23,6 +23,8 @@ COLOURS: dict[Status, str] = {
     "crashed": "bold magenta",
 }
 
+PUBLISHED = "published-numbers-are-reproduced"
+
 
 def figure(number: float | None) -> str:
     """Return a deviation or a limit in few digits: an exact zero is 0.0."""
@@ -50,7 +52,8 @@ def _kind(reason: str) -> str:
 def again(case: Case, finding: Finding, tolerance: Tolerance) -> str:
     """Return the command that repeats one finding, and leaves the results as they are."""
     _, colons, document = case.id.partition("::")
-    which = quoted(case.path + colons + document) if case.path else f"-k {quoted(case.id)}"
+    path = f"./{case.path}" if case.path.startswith("-") else case.path
+    which = quoted(path + colons + document) if case.path else f"-k {quoted(case.id)}"
     return f"verify-attention run {which} --select {finding.invariant}{unusual(tolerance, ' --{} {!r}')} --no-output"
 
 

@@ -11,7 +11,17 @@ from rich.table import Table
 from rich.text import Text
 
 from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status, Tolerance
-from verify_attention.reports.figures import COLOURS, SEVERITY, WORDS, again, counted, figure, unusual, why_skipped
+from verify_attention.reports.figures import (
+    COLOURS,
+    PUBLISHED,
+    SEVERITY,
+    WORDS,
+    again,
+    counted,
+    figure,
+    unusual,
+    why_skipped,
+)
 
 MOST_BROKEN = 20
 MOST_PUBLISHED = 3
@@ -156,8 +166,7 @@ def _never_checked(report: Report) -> list[str]:
 
 
 def _reproduced(entry: CaseReport) -> bool:
-    name = "published-numbers-are-reproduced"
-    return all(finding.status == "pass" for finding in entry.findings if finding.invariant == name)
+    return all(finding.status == "pass" for finding in entry.findings if finding.invariant == PUBLISHED)
 
 
 def published_line(entry: CaseReport) -> str:
