@@ -127,15 +127,23 @@ class Skeletons:
         # A validator comes back to what is inside a value that it has not seen. Lists are quick to look at again.
         name = id(value)
         if name not in self._known:
-            key = (tuple(value), *[self._of(child, depth + 1) for child in value.values()])
-            self._known[name] = self._number_of(key)
+            leaves = self._leaves
+            # As `_of` does, without a call for each: most of the time is spent here.
+            parts: list[Hashable] = []
+            for child in value.values():
+                leaf = leaves.get(type(child))
+                if leaf is not None:
+                    parts.append(leaf(child))
+                else:
+                    parts.append(None if child is None else self._of(child, depth + 1))
+            self._known[name] = self._number_of((tuple(value), *parts))
         return self._known[name]
 
     def _float(self, number: float) -> Hashable:
         """Return what `_number` does, at once for the finite fractions that are no bound: most of all numbers."""
+        place = bisect_left(self._bounds, number)
         if number.is_integer() or number in self._apart or number - number != 0:
             return self._number(number)
-        place = bisect_left(self._bounds, number)
         return False, place, place
 
     def _number(self, number: float) -> Hashable:
