@@ -89,8 +89,12 @@ def measure(sides: Sides, tolerance: Tolerance, expected: Expectation, case: Cas
     deviation: Array = np.abs(left - right)
     limit = limit_of(tolerance, left, right) if sides.limit is None else np.full_like(deviation, sides.limit)
     size = deviation / limit
+    if sides.counts is not None:
+        size = np.where(sides.counts, size, -1.0)
     flat = int(size.argmax())
-    if sides.counts is not None or not size.flat[flat] < 1:
+    if size.flat[flat] < 0:
+        return None
+    if not size.flat[flat] < 1:
         found = _decisive(sides, deviation, limit, expected)
         if found is None:
             return None

@@ -1,7 +1,7 @@
 """The output is the mixture of the values by the weights, plus the V bias.
 
 o_i = Σ_j p_ij v_j + (Σ_j p_ij)·bV, under every condition. The right side takes the weights that the implementation
-shows, and another way to add.
+shows, and adds in the other direction.
 """
 
 from __future__ import annotations
@@ -30,11 +30,8 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 
 
 def mixture(case: Case, weights: Array) -> Array:
-    """Mix the values by given weights, `[H, Tq, d_v]`, in plain loops: no BLAS, no order of summation of its own."""
-    if case.values is None:
-        mixed = weights
-    else:
-        mixed = np.einsum("hij,hjc->hic", weights, case.values[case.kv_head], optimize=False)
+    """Mix the values by given weights, `[H, Tq, d_v]`, from the last key to the first, each head with its own values."""
+    mixed = weights if case.values is None else weights[..., ::-1] @ case.values[case.kv_head, ::-1]
     if case.bV is None:
         return mixed
     return mixed + weights.sum(axis=-1, keepdims=True) * case.bV[case.kv_head][:, None]
