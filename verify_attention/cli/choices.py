@@ -34,6 +34,15 @@ class _Finite(click.FloatRange):
         return number
 
 
+def one_blas_thread() -> None:
+    """Hold OpenBLAS to one thread, unless the user says otherwise, before numpy is imported.
+
+    Products here are small: a second thread gains a tenth, and where another process keeps a core busy, the threads
+    wait for each other and lose several times that. Sums also come out the same whatever the number of cores.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def tolerance_options(function: Decorated) -> Decorated:
     """Add --rtol and --atol."""
     for name, text in ("--atol", "Absolute tolerance: the least limit."), ("--rtol", "Relative tolerance."):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from verify_attention.cli.choices import chosen_invariants, echo, selection_options, tolerance_options
+from verify_attention.cli.choices import chosen_invariants, echo, one_blas_thread, selection_options, tolerance_options
 from verify_attention.errors import ExitCode, ResultsError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def gate(
     at most the tolerance given here. Exit code 0: the file is sound and everything held; 1: it is sound, and
     something broke or got worse; 4: it is not sound.
     """
+    one_blas_thread()
     from verify_attention import gate as gating  # noqa: PLC0415
     from verify_attention.gate.baseline import unsound, worse  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415

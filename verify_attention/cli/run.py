@@ -16,6 +16,7 @@ from verify_attention.cli.choices import (
     color_option,
     echo,
     emit,
+    one_blas_thread,
     paths_argument,
     selection_options,
     tolerance_options,
@@ -110,6 +111,7 @@ def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progres
         progress=not no_progress,
         **given,  # type: ignore[arg-type]
     )
+    one_blas_thread()
     gc.disable()  # many small objects, no cycles, and the end is near: a twelfth of the time
     return execute(options)
 

@@ -30,7 +30,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 
 
 def mixture(case: Case, weights: Array) -> Array:
-    """Mix the values by given weights, `[H, Tq, d_v]`, from the last key to the first, each head with its own values."""
+    """Mix the values by given weights, `[H, Tq, d_v]`, from the last key to the first."""
     mixed = weights if case.values is None else weights[..., ::-1] @ case.values[case.kv_head, ::-1]
     if case.bV is None:
         return mixed
