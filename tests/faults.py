@@ -1044,3 +1044,19 @@ for count in (1, 2):
         if queries.shape[1] > 2 * count:
             queries[:, -count:] += case.bQ[:, None]
         return attention(case, queries=queries)
+
+
+DROPPED = "the V bias is dropped when no mask is given"
+for first in (5, 16, 64):
+    only_in(f"the V bias is dropped from row {first} on", FAULTS[DROPPED], rows=first)
+
+for what, when in {
+    "with more than five rows": lambda case: case.q.shape[1] > 5,
+    "with more than 64 keys": lambda case: case.keys.shape[1] > 64,
+    "at width one": lambda case: case.d_k == 1,
+    "at widths above 64": lambda case: case.d_k > 64,
+    "at scales above one": lambda case: case.scale > 1,
+    "at scales below a hundredth": lambda case: case.scale < 0.01,
+    "beside large queries": lambda case: np.abs(case.q).max() > 100,
+}.items():
+    only_when(f"the V bias is dropped {what}", DROPPED, when)

@@ -266,6 +266,12 @@ def test_links_to_folders_are_followed_but_not_in_circles() -> None:
     assert ids("cases") == ["b", "linked/a"]
 
 
+def test_one_path_may_stand_by_itself() -> None:
+    write("some/a.yaml")
+    assert [case.id for case in load_cases("some")] == ["a"]
+    assert [case.id for case in load_cases(Path("some"))] == ["a"]
+
+
 def test_the_shipped_cases_are_those_of_the_article() -> None:
     cases = load_cases()
     assert "article/two-dimensions" in [case.id for case in cases]

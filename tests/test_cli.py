@@ -127,6 +127,7 @@ USAGE = [
     (["run", "cases", "--rtol", "nan"], "--rtol"),
     (["run", "--no-such-option"], "No such option"),
     (["run", "cases", "-o", "cases/mine.yaml"], "is a case's"),
+    (["run", "cases", "-o", "nowhere/"], "a file name is needed"),
     (["run", "cases", "-o", "x" * 300], "File name too long"),
     (["run", "cases", "--shard", "1/" + "9" * 5000], "is not of the form I/N"),
     (["run", "cases", "-n", "9" * 5000], "neither a number above 0 nor auto"),
@@ -521,6 +522,14 @@ def test_an_output_that_cannot_be_written_ends_with_4(mine, arguments):
         )
     assert done.returncode == 4
     assert done.stderr == "error: the output could not be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["explain"], ["run", "--help"], ["-V"]])
+def test_help_for_a_reader_that_goes_away_is_no_error(mine, arguments):
+    with subprocess.Popen([PROGRAM, *arguments], cwd=mine, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shown:
+        shown.stdout.close()
+        assert shown.stderr.read() == b""
+        assert shown.wait(60) == 0
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,9 @@ def test_a_control_passes_where_the_claim_breaks_and_fails_where_it_holds():
 
 
 def test_a_claim_that_is_expected_in_spite_of_a_feature_fails():
-    assert judge(LEAVES, shifted_case(expect={LEAVES.name: "holds"}), CORE).status == "fail"
+    finding = judge(LEAVES, shifted_case(expect={LEAVES.name: "holds"}), CORE)
+    assert finding.status == "fail"
+    assert finding.reason.endswith('key_shifts takes away "common key shift"')
 
 
 def test_a_control_that_moves_by_less_than_a_million_tolerances_is_inconclusive():

@@ -292,6 +292,42 @@ def test_words_and_places_cannot_be_made_up(path, change):
     assert gate(resealed(edited(made, path, change))).problems
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("head", 99), ("row", 10**12), ("index", 12345), ("of", "lies"), ("index", None)]
+)
+def test_a_place_must_be_one_where_the_numbers_are_what_they_say(name, value):
+    made = copy.deepcopy(SMALL)
+    for finding in made["cases"][1]["findings"]:
+        if finding["worst"] is not None and finding["worst"]["axis"] is not None:
+            finding["worst"][name] = value
+    assert any("worst: there is no" in problem for problem in gate(resealed(made)).problems)
+
+
+def test_a_rounding_bound_cannot_be_made_up():
+    made = copy.deepcopy(SMALL)
+    for finding in made["cases"][1]["findings"]:
+        if finding["rounding_bound"] is not None:
+            finding["rounding_bound"] = 123.0
+    assert any("rounding_bound says 123.0" in problem for problem in gate(resealed(made)).problems)
+
+
+def test_elements_that_differ_by_noise_only_are_told_apart_by_their_place():
+    """Beside a right side of 0 every element is off by 1e12 limits: noise must not choose among them."""
+    draw = rng(56)
+    case = random_case(draw, bK=np.zeros((3, 7)), features={"key_shifts": 3 * draw.normal(size=(3, 5, 7))}).but(
+        id="tie"
+    )
+
+    def nudged(case):
+        trace = CORE(case)
+        up = draw.integers(-1, 2, size=trace.scores.shape)
+        scores = np.where(up > 0, np.nextafter(trace.scores, np.inf), trace.scores)
+        return Trace(trace.output, {**trace.inside, "scores": np.where(up < 0, np.nextafter(scores, -np.inf), scores)})
+
+    for _ in range(20):
+        assert gate(made_by(nudged, "core", case)).problems == []
+
+
 def test_one_document_cannot_stand_for_two_cases():
     made = copy.deepcopy(SMALL)
     twice = copy.deepcopy(made["cases"][0])

@@ -97,10 +97,16 @@ def test_a_readme_that_drifts_is_noticed(true, false):
     assert quiet(generated(text.replace(true, false))) != quiet(text.replace(true, false))
 
 
-def test_the_readme_s_python_finds_what_it_says(capsys):
+def test_the_readme_s_implementation_is_right_but_for_its_mistake(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
     code = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[1]
     exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - the README is ours
-    assert "article/two-dimensions key-bias-leaves-weights " in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "article/two-dimensions key-bias-leaves-weights " in said
+    assert int(re.search(r"really checked, (\d+) broken", said)[1]) > 100
+    mended = re.sub(r".*the mistake.*\n", "", code)
+    exec(compile(mended, "README.md", "exec"), {})  # noqa: S102
+    assert re.fullmatch(r"\d{4} equations really checked, 0 broken\n", capsys.readouterr().out)
 
 
 def test_the_readme_s_example_of_a_control_is_a_case_that_passes(tmp_path, monkeypatch):

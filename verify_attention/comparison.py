@@ -100,7 +100,7 @@ def measure(sides: Sides, tolerance: Tolerance, expected: Expectation, case: Cas
             return None
         size, flat = found
     place = tuple(map(int, np.unravel_index(flat, left.shape)))
-    numbers = float(deviation[place]), float(limit[place]), _at(sides.rounding, place)
+    numbers = float(deviation[place]), float(limit[place]), bound_at(sides.rounding, place)
     observed = OBSERVATIONS.index(observe(*numbers))
     ratio = float(size[place])
     rank = observed, np.inf if np.isnan(ratio) else ratio
@@ -123,10 +123,12 @@ def _decisive(sides: Sides, deviation: Array, limit: Array, expected: Expectatio
     in_limits = np.divide(deviation, limit, out=np.where(deviation > 0, np.inf, 0.0), where=limit > 0)
     size = deviation if expected == "breaks" and candidates is not counted else in_limits
     size = np.where(np.isnan(size), np.inf, size)
-    return size, int(np.where(candidates, size, -1.0).argmax())
+    size_of_candidates = np.where(candidates, size, -1.0)
+    # The first of those that differ by rounding only: another processor should choose the same.
+    return size, int((size_of_candidates >= size_of_candidates.max() * (1 - 1e-9)).argmax())
 
 
-def _at(bound: Array | float, place: tuple[int, ...]) -> float:
+def bound_at(bound: Array | float, place: tuple[int, ...]) -> float:
     """Return the bound of one element, where axes of length 1 stand for all."""
     if not isinstance(bound, np.ndarray):
         return float(bound)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verify_attention import documents
@@ -14,7 +16,6 @@ from verify_attention.wording import join, place, quote, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from verify_attention.cases.files import CaseFile
     from verify_attention.documents import Document
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 _NAMELESS = Flaw(("name",), "is missing; it is required where a file holds several documents", lacks=(("name",),))
 
 
-def load_cases(paths: Sequence[str | Path] = (), *, progress: Callable[[int, int], None] | None = None) -> list[Case]:
+def load_cases(
+    paths: str | PathLike[str] | Sequence[str | Path] = (), *, progress: Callable[[int, int], None] | None = None
+) -> list[Case]:
     """Return the cases that some paths mean, in the order of their files' paths, then of the documents.
 
-    A path is a file, a folder or `file.yaml::name`; none means the cases of the article. `progress` is called after
+    A path is a file, a folder or `file.yaml::name`; none means the cases of the article. One may be given by itself.
+    `progress` is called after
     each file with the number of files read and of all.
 
     Raises:
@@ -34,7 +38,7 @@ def load_cases(paths: Sequence[str | Path] = (), *, progress: Callable[[int, int
         CasesRefusedError: files have problems; all of all files are listed.
 
     """
-    files, problems = find(paths)
+    files, problems = find([str(paths)] if isinstance(paths, str | PathLike) else paths)
     cases: list[Case] = []
     places: list[tuple[int, int]] = []
     missing: list[str] = []

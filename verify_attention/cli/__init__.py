@@ -68,12 +68,15 @@ def _stream(stream: TextIO | None) -> TextIO:
     return stream
 
 
-def _exit_code(args: Sequence[str] | None) -> int:
+def _exit_code(args: Sequence[str] | None) -> int:  # noqa: PLR0911 - one for each way to end
     """Run a command; say in a line what a user can mend, and answer with the exit code."""
     try:
         return int(group.main(args, prog_name="verify-attention", standalone_mode=False) or 0)
     except click.ClickException as error:
         return _complain(error.exit_code, "".join(_usage(error)))
+    except SystemExit:  # click's own answer to a reader that has gone away
+        give_up(sys.stdout)
+        return ExitCode.OK
     except (click.Abort, KeyboardInterrupt):
         return _complain(ExitCode.INTERRUPTED, "interrupted\n")
     except VerifyAttentionError as error:

@@ -57,7 +57,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
         index, slash, count = value.partition("/")
-        number = slash and index.isdecimal() and count.isdecimal() and len(count) < 10
+        number = slash and value.isascii() and index.isdecimal() and count.isdecimal() and len(count) < 10
         if not number or not 1 <= int(index) <= int(count):
             self.fail(f"{value!r} is not of the form I/N with 1 ≤ I ≤ N", param, ctx)
         return int(index), int(count)
@@ -71,7 +71,7 @@ class _Jobs(click.ParamType[int]):
             import os  # noqa: PLC0415
 
             return os.cpu_count() or 1
-        if not str(value).isdecimal() or len(str(value)) > 9 or int(value) < 1:
+        if not (str(value).isascii() and str(value).isdecimal()) or len(str(value)) > 9 or int(value) < 1:
             self.fail(f"{value!r} is neither a number above 0 nor auto", param, ctx)
         return int(value)
 
@@ -126,6 +126,8 @@ def execute(options: Options) -> int:
     chosen = chosen_invariants(options.select, options.ignore)
     target = None if options.no_output or options.output == "-" else Path(options.output)
     if target is not None:
+        if options.output.endswith(("/", "\\")):
+            raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
         files.check_writable(target)
     cases = _cases(options)
     tolerance = Tolerance(options.rtol, options.atol)

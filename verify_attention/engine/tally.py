@@ -51,9 +51,11 @@ class Tally:
             return unchecked(self.invariant, self.case, f"vacuous: {self.invariant.vacuous}")
         status = comparison.status(self.expected, *found.numbers)
         reason = None if status == "pass" else _explained(self.expected, found)
-        if missing and self.invariant.name not in self.case.expect:
-            taken = ", ".join(f'{feature} takes away "{trait}"' for trait, feature in missing.items())
+        taken = ", ".join(f'{feature} takes away "{trait}"' for trait, feature in missing.items())
+        if taken and self.invariant.name not in self.case.expect:
             status, reason = "skipped", f"not claimed: {taken}; {_measured(found)}"
+        elif taken and reason is not None:
+            reason = f"{reason}; {taken}"
         elif status == "pass" and self.contrast is False:
             status, reason = "inconclusive", NO_CONTRAST
         return Finding(

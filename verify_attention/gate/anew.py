@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from verify_attention import comparison, results, rounding
 from verify_attention.engine import run_case
-from verify_attention.model import Array, Case, Finding, Flags, Invariant, Tolerance, was_checked
+from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
+from verify_attention.model import Array, Case, Finding, Flags, Invariant, NotShownError, Tolerance, was_checked
 from verify_attention.pipeline import CORE
 from verify_attention.recorded import CHANGED, NOT_STORED, recorded
 from verify_attention.results import Document
@@ -26,8 +28,12 @@ def judged_anew(
     if misshapen:
         return
     stored = run_case(case, recorded(entry["conditions"]), asked, tolerance, LARGEST["summary"])
-    for said, finding in _pairs(entry, stored.findings):
+    attend = Attend(recorded(entry["conditions"]))
+    for invariant, (said, finding) in zip(asked, _pairs(entry, stored.findings), strict=True):
         yield from (f"{finding.invariant}: {problem}" for problem in _from_traces(said, finding, is_core, intact))
+        yield from (
+            f"{finding.invariant}: {problem}" for problem in _at_its_place(said, invariant, case, attend, tolerance)
+        )
     if is_core:
         arrays = [array for shown in entry["conditions"].values() for array in shown.values()]
         fresh = run_case(case, CORE, asked, tolerance, LARGEST[detail_of(arrays)])
@@ -80,6 +86,36 @@ def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) 
     yield from _numbers_of(said, fresh, "the stored traces say", forgiven)
     if not intact:
         yield from (f"{name} was changed" for name in ("worst", "reason") if said[name] != fresh[name])
+
+
+def _at_its_place(
+    said: Document, invariant: Invariant, case: Case, attend: Attend, tolerance: Tolerance
+) -> Iterator[str]:
+    """Compare a finding's numbers with those at the place that it names, as far as the stored traces tell."""
+    if said["worst"] is None:
+        return
+    try:
+        with np.errstate(all="ignore"):
+            parts = {part.of: part for part in invariant.sides(case, attend) if not part.contrast}
+    except (NotOfferedError, NotShownError, CrashedError):
+        return
+    part = parts.get(said["worst"]["of"])
+    place = tuple(said["worst"][name] for name in ("head", "row", "index") if said["worst"][name] is not None)
+    if part is None or len(place) != part.left.ndim or any(map(operator.ge, place, part.left.shape)):
+        yield f"worst: there is no {said['worst']['of']} at {place}"
+        return
+    left, right = float(part.left[place]), float(part.right[place])
+    limit = part.limit if part.limit is not None else float(comparison.limit_of(tolerance, left, right))
+    numbers = {
+        "deviation": abs(left - right),
+        "limit": limit,
+        "rounding_bound": comparison.bound_at(part.rounding, place),
+    }
+    noise = 0.1 * limit if np.isfinite(limit) else 0.0
+    for name, value in numbers.items():
+        due = results.number(value)
+        if np.isfinite(left) and np.isfinite(right) and not _near(said[name], due, noise + 1e-9 * abs(due or 0.0)):
+            yield f"{name} says {said[name]!r}, at its place the stored traces say {due!r}"
 
 
 def _from_inputs(said: Document, finding: Finding, intact: bool) -> Iterator[str]:
