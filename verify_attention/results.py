@@ -234,16 +234,13 @@ def _head(made: Document) -> str:
 
 
 def _case_text(case: Document) -> str:
-    """Return the text of a case entry without its braces and its digest."""
-    fields = []
-    for name, value in case.items():
-        if name == "findings":
-            # One call for all: in a text the quotes would be escaped, so the seam is one between findings.
-            inner = _line(value)[1:-1].replace('},{"invariant":', '},\n  {"invariant":')
-            fields.append(f'"findings": [\n  {inner}\n ]')
-        elif name == "conditions":
-            inner = ",\n  ".join(f'"{key}": {_line(item)}' for key, item in value.items())
-            fields.append(f'"{name}": {{\n  {inner}\n }}')
-        elif name != "digest":
-            fields.append(f'"{name}": {_line(value)}')
-    return ",\n ".join(fields)
+    """Return the text of a case entry without its braces and its digest.
+
+    Few calls of the encoder, for it is most of the time; lines are broken at seams that no text can hold, as its quotes
+    are escaped there.
+    """
+    parts = {name: _line(value) for name, value in case.items() if name in {"inputs", "conditions", "findings"}}
+    head = {name: value for name, value in case.items() if name not in parts and name != "digest"}
+    parts["conditions"] = parts["conditions"].replace('},"', '},\n  "')
+    parts["findings"] = parts["findings"].replace('},{"invariant":', '},\n  {"invariant":')
+    return ",\n ".join([_line(head)[1:-1], *(f'"{name}": {text}' for name, text in parts.items())])
