@@ -276,11 +276,15 @@ def test_ctrl_c_ends_several_processes_too(mine):
     many(mine, 3000)
     group = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    for delay in (0.9, 1.3):
+    for delay in (0.6, 0.9):
         with subprocess.Popen([PROGRAM, "run", "cases", "-n", "2"], cwd=mine, **pipes, **group) as run:
             time.sleep(delay)
             os.killpg(run.pid, signal.SIGINT)
-            _, err = run.communicate(timeout=30)
+            try:
+                _, err = run.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)
+                pytest.fail("it does not end")
         assert (run.returncode, err.decode()) == (130, "\ninterrupted\n")
 
 

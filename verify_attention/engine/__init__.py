@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from verify_attention.engine.single import run_case
 from verify_attention.engine.stack import by_shape, judged_together
 from verify_attention.model import Case, CaseReport, Finding, Implementation, Invariant, Tolerance
 from verify_attention.plugins import invariants
 from verify_attention.summary import LARGEST
+
+if TYPE_CHECKING:
+    from multiprocessing.pool import Pool
 
 __all__ = ["invariants", "judge", "run", "run_case"]
 
@@ -42,11 +47,22 @@ def run(
         for chunk in chunks:
             yield from work(chunk)
         return
-    from multiprocessing import Pool  # noqa: PLC0415 - start-up counts where nothing is parallel
-
-    with Pool(processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)) as pool:
+    with _pool(processes) as pool:
         for reports in pool.imap(work, chunks):
             yield from reports
+
+
+def _pool(processes: int) -> Pool:
+    """Start processes that leave Ctrl-C to this one: one that it ends in the middle may keep a lock for ever."""
+    from multiprocessing import get_context  # noqa: PLC0415 - start-up counts where nothing is parallel
+
+    if threading.current_thread() is not threading.main_thread():
+        return get_context().Pool(processes)
+    usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return get_context().Pool(processes)
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _chunks(cases: Sequence[Case]) -> Iterator[list[Case]]:
