@@ -11,6 +11,7 @@ def main() -> NoReturn:
 
         command()
     except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted\n")
         sys.exit(130)
 
 
