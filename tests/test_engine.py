@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from making import INVARIANTS, TOLERANCE, article_case, random_case, rng
 
-from verify_attention.engine import judge, run, run_case
+from verify_attention.engine import judge, run, run_case, single
 from verify_attention.model import CONDITIONS, Case, Tolerance, Trace
 from verify_attention.pipeline import CORE, biased_keys, softmax
+from verify_attention.selection import blocks
 from verify_attention.summary import Summary
 
 LEAVES = INVARIANTS["key-bias-leaves-weights"]
@@ -186,11 +187,11 @@ def test_writing_to_an_argument_is_caught():
 def test_a_case_in_blocks_has_the_findings_of_the_whole(monkeypatch):
     case = random_case(rng(32), Tq=11)
     whole = findings(case)
-    blocks = list(case.blocks(largest=15))
-    assert [(block.first_head, block.first_row, block.q.shape[1]) for block in blocks][:5] == [
+    parts = list(blocks(case, largest=15))
+    assert [(block.first_head, block.first_row, block.q.shape[1]) for block in parts][:5] == [
         (0, 0, 3), (0, 3, 4), (0, 7, 4), (1, 0, 3), (1, 3, 4)
     ]  # fmt: skip
-    monkeypatch.setattr(Case, "blocks", lambda self: iter(blocks))
+    monkeypatch.setattr(single, "blocks", lambda _case: iter(parts))
     for name, finding in findings(case).items():
         assert (finding.status, finding.observed) == (whole[name].status, whole[name].observed)
         if finding.deviation is not None:
@@ -199,7 +200,7 @@ def test_a_case_in_blocks_has_the_findings_of_the_whole(monkeypatch):
 
 def test_a_fault_in_one_row_of_a_block_is_found_where_it_is(monkeypatch):
     case = random_case(rng(33), Tq=11)
-    blocks = list(case.blocks(largest=15))
+    parts = list(blocks(case, largest=15))
 
     def last_row_wrong(case):
         trace = CORE(case)
@@ -208,7 +209,7 @@ def test_a_fault_in_one_row_of_a_block_is_found_where_it_is(monkeypatch):
             weights[0, 3, 2] += 1e-3
         return Trace(trace.output, {**trace.inside, "weights": weights})
 
-    monkeypatch.setattr(Case, "blocks", lambda self: iter(blocks))
+    monkeypatch.setattr(single, "blocks", lambda _case: iter(parts))
     finding = judge(LEAVES, case, last_row_wrong)
     assert finding.status == "fail"
     assert (finding.worst.head, finding.worst.row, finding.worst.position) == (4, 10, 2)
@@ -218,8 +219,8 @@ def test_rows_that_differ_only_between_blocks_are_still_two_rows():
     q = np.zeros((1, 8, 2))
     q[:, 4:] = [1.0, 0.0]
     case = article_case(q=q)
-    blocks = list(case.blocks(largest=12))
-    assert len(blocks) == 2
+    parts = list(blocks(case, largest=12))
+    assert len(parts) == 2
     tallied = judge(INVARIANTS["each-row-shifts-by-its-own-constant"], case, CORE)
     assert tallied.status == "pass"
 

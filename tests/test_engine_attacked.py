@@ -9,6 +9,7 @@ from making import INVARIANTS, TOLERANCE, article_case, random_case, rng
 from verify_attention.engine import judge, run, run_case
 from verify_attention.model import Published, Trace
 from verify_attention.pipeline import CORE, softmax
+from verify_attention.selection import blocks
 
 
 def rows(*given):
@@ -189,7 +190,7 @@ def test_an_overflowing_neighbour_changes_nothing_for_cases_judged_together():
 
 def test_every_block_of_a_large_case_has_two_rows():
     case = random_case(rng(66), Tq=7, H=1, G=1)
-    sizes = [block.q.shape[1] for block in case.blocks(largest=15)]
+    sizes = [block.q.shape[1] for block in blocks(case, largest=15)]
     assert sum(sizes) == 7
     assert min(sizes) >= 2
 

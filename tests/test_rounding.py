@@ -7,10 +7,11 @@ import pytest
 from making import INVARIANTS, TOLERANCE, article_case, random_case, rng, wild_cases
 from variations import VARIATIONS
 
-from verify_attention import comparison, rounding
+from verify_attention import comparison, rounding, roundoff
 from verify_attention.engine import run, run_case
 from verify_attention.model import Case
 from verify_attention.pipeline import CORE
+from verify_attention.roundoff import UNIT
 
 
 def test_no_equation_exceeds_its_bound_in_20000_random_cases():
@@ -46,7 +47,8 @@ def test_no_correct_code_exceeds_a_bound_whatever_its_order_of_operations(name):
 
 def test_a_bound_a_thousand_times_smaller_would_be_exceeded(monkeypatch):
     """The test above can fail."""
-    monkeypatch.setattr(rounding, "UNIT", rounding.UNIT / 1000)
+    for module in (rounding, roundoff):
+        monkeypatch.setattr(module, "UNIT", UNIT / 1000)
     draw = rng(1)
     statuses = Counter(
         finding.status

@@ -8,6 +8,7 @@ from making import random_case, rng
 
 from verify_attention import terms
 from verify_attention.model import CONDITIONS
+from verify_attention.products import exact_product
 
 FLOATS = st.floats(-1e100, 1e100, allow_nan=False, allow_subnormal=False)
 
@@ -16,7 +17,7 @@ FLOATS = st.floats(-1e100, 1e100, allow_nan=False, allow_subnormal=False)
 @given(st.integers(1, 6).flatmap(lambda d: st.tuples(*[st.lists(FLOATS, min_size=d, max_size=d)] * 2)))
 def test_an_exact_product_is_the_rational_sum_rounded(vectors):
     left, right = (np.array(vector) for vector in vectors)
-    found = float(terms.exact_product(left[None], right[:, None])[0, 0])
+    found = float(exact_product(left[None], right[:, None])[0, 0])
     exact = sum((Fraction(a) * Fraction(b) for a, b in zip(left, right, strict=True)), Fraction(0))
     size = Fraction(float(np.abs(left).max())) * Fraction(float(np.abs(right).max())) * len(left)
     # One rounding of the result, what lies below the last slice, and what lies below the smallest float.
@@ -26,7 +27,7 @@ def test_an_exact_product_is_the_rational_sum_rounded(vectors):
 
 def test_cancellation_leaves_what_a_plain_product_loses():
     left, right = np.array([[1e16, 1.0, -1e16]]), np.array([[1.0], [1.0], [1.0]])
-    assert terms.exact_product(left, right)[0, 0] == 1.0
+    assert exact_product(left, right)[0, 0] == 1.0
     assert (left * right.T).sum() != 1.0
 
 
@@ -34,7 +35,7 @@ def test_the_order_of_the_channels_does_not_matter():
     draw = rng(1)
     left, right = draw.normal(size=(3, 1000)) * 10.0 ** draw.uniform(-8, 8, 1000), draw.normal(size=(1000, 2))
     order = draw.permutation(1000)
-    assert np.array_equal(terms.exact_product(left, right), terms.exact_product(left[:, order], right[order]))
+    assert np.array_equal(exact_product(left, right), terms.exact_product(left[:, order], right[order]))
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

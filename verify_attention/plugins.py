@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
+
 from verify_attention.model import Feature, Implementation, Invariant
 from verify_attention.registry import discover
 
@@ -12,8 +15,16 @@ def invariants() -> dict[str, Invariant]:
 
 
 def features() -> dict[str, Feature]:
-    """Return all features by the name that a case gives them."""
-    return {feature.name: feature for feature in discover("verify_attention.features", "FEATURE").values()}
+    """Return all features by the name that a case gives them, in the order in which they act."""
+    found = discover("verify_attention.features", "FEATURE").values()
+    return {feature.name: feature for feature in sorted(found, key=lambda feature: feature.order)}
+
+
+@cache
+def feature(name: str) -> Feature:
+    """Return one feature by the name that a case gives it, and load no other."""
+    found: Feature = import_module(f"verify_attention.features.{name}").FEATURE
+    return found
 
 
 def implementations() -> dict[str, Implementation]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from verify_attention import departures
 from verify_attention.model import CONDITIONS, Array, Case, Condition, Trace
 
 CHANGED = "a case that was changed in another way"
@@ -35,6 +36,10 @@ class Recorded:
         heads, rows, _ = case.scores_shape
         place = slice(case.first_head, case.first_head + heads), slice(case.first_row, case.first_row + rows)
         parts = {name: array[place] for name, array in stored.items()}
+        seen = departures.visible(case)
+        if seen is not None and "scores" in parts:  # −∞ is stored as null
+            hidden = ~seen & np.isnan(parts["scores"])
+            parts["scores"] = np.where(hidden, departures.hidden_score(case), parts["scores"])
         return Trace(parts.pop("output"), parts)
 
 

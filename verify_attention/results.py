@@ -112,6 +112,13 @@ def inputs(case: Case, detail: str = "auto") -> Document:
     def kept(array: Array | None) -> Any:
         return None if array is None else numbers(summarised(array, largest))
 
+    def parameters(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: parameters(part) for name, part in value.items()}
+        if isinstance(value, tuple):
+            return list(value)
+        return kept(value) if isinstance(value, np.ndarray) else value
+
     return {
         "title": case.title,
         "source": case.source,
@@ -124,7 +131,7 @@ def inputs(case: Case, detail: str = "auto") -> Document:
         "values": kept(case.values),
         "bV": kept(case.bV),
         "scale": case.scale,
-        "features": {name: kept(value) for name, value in case.features.items()},
+        "features": {name: parameters(value) for name, value in case.features.items()},
         "expect": dict(case.expect),
         "published": case.published
         and {

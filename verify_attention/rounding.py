@@ -2,46 +2,46 @@
 
 Notation: u is the unit roundoff, n·u-type sums are written γ_n = n·u / (1 − n·u), d is d_k and n is Tk.
 
-*Scores.* fl(q + bQ) and fl(k + δ + bK) carry relative errors of u and 2u of the summands' sizes, the products and sums
-of a d-term inner product d·u in any order, with or without fused multiply-add, the scale u. So a score of row i is
-within γ_{d+4}·A_i of s·(q_i + bQ)·(k_j + δ_j + bK), A_i = s·max_j Σ_t (|q_it| + |bQ_t|)·(|k_jt| + |δ_jt| + |bK_t|). The
-maximum over keys is there for code that takes from every key what is common to them. `SPARE` more units, each at most
-u·A_i, pay for other orders of the same formula (scale folded into q, base-2 exponentials, division by √d_k: 3), for the
-right side, which is summed exactly and then rounded up to seven times, and for the subtraction of two scores. Products
-below the normal range lose an absolute 2^-1074 each. Where the scale or a bias may overflow beside a zero, nothing is
-promised.
+*Scores.* fl(q + bQ) and fl(k + δ + bK) carry relative errors of u and 2u of the summands' sizes, the products and
+sums of a d-term inner product d·u in any order, with or without fused multiply-add, the scale u. So a score of row i
+is within γ_{d+4}·A_i of s·(q_i + bQ)·(k_j + δ_j + bK), A_i = s·max_j Σ_t (|q_it| + |bQ_t|)·(|k_jt| + |δ_jt| +
+|bK_t|). The maximum over keys is there for code that takes from every key what is common to them. `SPARE` more units,
+each at most u·A_i, pay for other orders of the same formula (scale folded into q, base-2 exponentials, division by
+√d_k: 3), for the right side, which is summed exactly and then rounded up to seven times, and for the subtraction of
+two scores. Products below the normal range lose an absolute 2^-1074 each. Where the scale or a bias may overflow
+beside a zero, nothing is promised.
 
 *Weights.* If every score of a row is off by at most e, log p is off by at most 2e; subtracting the maximum, exp, the
-sum of n terms and the division add (4n + 16)·u, also where a running maximum rescales the sum at every key, and at most
-2u·A (|x − max| ≤ 2A), which SPARE pays. So p is off by the factor exp(±L), L = 2e + (4n + 16)·u, and by 2^-1074.
+sum of n terms and the division add (4n + 16)·u, also where a running maximum rescales the sum at every key, and at
+most 2u·A (|x − max| ≤ 2A), which SPARE pays. So p is off by the factor exp(±L), L = 2e + (4n + 16)·u, and by 2^-1074.
 
 *Output.* Σ_j |Δp_j|·|v_j| ≤ expm1(L)·max_j |v_j|, and the product itself γ_{n+4}·max_j |v_j|, as Σ_j p_j = 1, and n
 products that may lose 2^-1074.
 
 *LSE.* A maximum and a logarithm of a sum: e + (4n + 24)·u + u·A.
+
+*Features.* Where a case has any but key shifts, the bound of a score comes from `formula`, which carries it through
+every stage; the maximum of a row counts the keys that a feature adds. What stands for softmax bounds its own weights.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from verify_attention import formula
+from verify_attention.departures import departs
+from verify_attention.formula import SPARE
 from verify_attention.heads import grouped_product
 from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case
-
-UNIT = 2.0**-53
-TINIEST = 2.0**-1074
-SPARE = 12
-
-
-def accumulated(count: int) -> float:
-    """Return γ_count, the relative error of `count` roundings in a row."""
-    return count * UNIT / (1 - count * UNIT)
+from verify_attention.roundoff import TINIEST, UNIT, accumulated
 
 
 @once_per_case
 def scores(case: Case) -> Array:
     """Bound the error of every score of a row, `[H, Tq, 1]`."""
+    if departs(case):
+        return formula.row_error(case)
     queries, keys = _sizes(case)
     if not np.isfinite(max(queries.max(), keys.max()) * max(1.0, case.scale)):
         return np.full((*queries.shape[:2], 1), np.inf)
@@ -57,6 +57,9 @@ def log_weights(case: Case) -> Array:
 @once_per_case
 def weights(case: Case) -> Array:
     """Bound the error of every weight in a row, `[H, Tq, 1]`; infinite where it may be as large as a weight."""
+    own = formula.weights(case) if departs(case) else None
+    if own is not None:
+        return promising(np.broadcast_to(own.error, case.scores_shape).max(axis=-1, keepdims=True))
     return promising(np.expm1(log_weights(case)) + TINIEST)
 
 
@@ -64,8 +67,11 @@ def weights(case: Case) -> Array:
 def output(case: Case) -> Array:
     """Bound the error of the output, `[H, Tq, d_v]`; infinite where the weights' is."""
     bias = np.zeros((len(case.keys), case.d_v)) if case.bV is None else np.abs(case.bV)
-    largest = bias + (1.0 if case.values is None else np.abs(case.values).max(axis=1))
-    return _output_bound(case, weights(case), largest[case.kv_head][:, None])
+    largest = (bias + (1.0 if case.values is None else np.abs(case.values).max(axis=1)))[case.kv_head]
+    added = [column.value for _, column in formula.columns(case)] if departs(case) else []
+    for value in added:
+        largest = largest if value is None else np.maximum(largest, np.abs(value))
+    return _output_bound(case, weights(case), largest[:, None])
 
 
 @once_per_case
@@ -75,7 +81,12 @@ def lse(case: Case) -> Array:
 
 
 def overall(case: Case) -> dict[str, float]:
-    """Bound the error of any score, weight, output or LSE of the case by one number each, without a Tq × Tk array."""
+    """Bound the error of any score, weight, output or LSE of the case by one number each.
+
+    No Tq × Tk array is made, unless the case has features.
+    """
+    if departs(case):
+        return {name: float(bound(case).max()) for name, bound in _BOUNDS.items()}
     queries, keys = (sizes.max(axis=(0, 1)) for sizes in _sizes(case))
     score = np.atleast_1d(_score_bound(case, queries @ keys))
     weight = promising(np.expm1(_log_weight_bound(case, score)) + TINIEST)
@@ -88,6 +99,9 @@ def overall(case: Case) -> dict[str, float]:
         "output": _output_bound(case, weight, value + bias),
     }
     return {name: float(bound[0]) for name, bound in bounds.items()}
+
+
+_BOUNDS = {"scores": scores, "weights": weights, "lse": lse, "output": output}
 
 
 def promising(bound: Array) -> Array:
@@ -110,11 +124,16 @@ def _score_bound(case: Case, sizes: Array) -> Array:
 
 
 def _log_weight_bound(case: Case, score: Array) -> Array:
-    return 2 * score + (4 * case.keys.shape[1] + 16) * UNIT
+    return 2 * score + (4 * _count(case) + 16) * UNIT
 
 
 def _lse_bound(case: Case, score: Array) -> Array:
-    return score + (4 * case.keys.shape[1] + 24) * UNIT
+    return score + (4 * _count(case) + 24) * UNIT
+
+
+def _count(case: Case) -> int:
+    """Return the number of keys, those included that a feature adds."""
+    return case.keys.shape[1] + (len(formula.columns(case)) if departs(case) else 0)
 
 
 def _output_bound(case: Case, weight: Array, largest: Array | float) -> Array:

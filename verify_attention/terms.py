@@ -1,82 +1,21 @@
-"""The four terms of a score, each summed exactly: the independent route beside `@`.
+"""The four terms of a score, each summed exactly, and what each bias adds to scores.
 
     (q + bQ)·(k + bK) = q·k + bQ·k + q·bK + bQ·bK
 
-The sums are exact because the numbers are cut into slices of so few bits that every partial sum of their products is
-a whole number below 2^53, whatever the order in which a BLAS adds. (Ozaki et al., "Error-free transformations of
-matrix multiplication by using fast routines of matrix multiplication", Numerical Algorithms 59, 2012.)
+Where features change vectors or scores, what a bias adds is taken from `formula`: the difference of two conditions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
+from verify_attention import formula, selection
+from verify_attention.departures import acts, departs, telling, visible
 from verify_attention.memory import once_per_case
-from verify_attention.model import Array, Case, Condition, Flags, Indices
-
-MOST_SLICES = 24  # of about 20 bits: numbers in a row may differ by a factor of 1e140 and more
-
-
-def exact_product(left: Array, right: Array) -> Array:
-    """Return `left @ right`, each sum rounded once, `[…, n, m]` from `[…, n, d]` and `[…, d, m]`.
-
-    Rows and columns whose numbers differ so much in size that `MOST_SLICES` slices do not hold them are multiplied as
-    rationals, one by one.
-    """
-    bits = (53 - int(np.ceil(np.log2(left.shape[-1] * MOST_SLICES)))) // 2
-    lefts, left_exponents, left_rest = _slices(left, -1, bits)
-    rights, right_exponents, right_rest = _slices(right, -2, bits)
-    total: Array = np.zeros((*np.broadcast_shapes(left.shape[:-2], right.shape[:-2]), left.shape[-2], right.shape[-1]))
-    lost = total.copy()
-    for place in range(len(lefts) + len(rights) - 1):
-        pairs = range(max(0, place - len(rights) + 1), min(place + 1, len(lefts)))
-        term = sum(lefts[i] @ rights[place - i] for i in pairs) * 2.0 ** (-bits * (place + 2))
-        after = total + term
-        back = after - total
-        lost += (total - (after - back)) + (term - back)
-        total = after
-    product: Array = np.ldexp(total + lost, left_exponents + right_exponents)
-    if left_rest.any() or right_rest.any():
-        _as_rationals(product, left, right, left_rest | right_rest)
-    return product
-
-
-def _slices(numbers: Array, axis: int, bits: int) -> tuple[list[Array], Indices, Flags]:
-    """Cut numbers into whole-number slices, Σ_i slice_i · 2^(−bits·(i + 1)) · 2^exponent, with one exponent a row.
-
-    The last result says in which rows something is left over.
-    """
-    largest = np.abs(numbers).max(axis=axis, keepdims=True)
-    exponents = np.frexp(largest)[1]
-    rest = np.ldexp(numbers, -exponents)
-    # What an exponent so low makes of a number is not the number any more.
-    lost = (np.ldexp(rest, exponents) != numbers).any(axis=axis, keepdims=True)
-    slices: list[Array] = []
-    while len(slices) < MOST_SLICES and (not slices or rest.any()):
-        rest = rest * 2.0**bits
-        slices.append(np.rint(rest))
-        rest = rest - slices[-1]
-    return slices, exponents, lost | (rest != 0).any(axis=axis, keepdims=True)
-
-
-def _as_rationals(product: Array, left: Array, right: Array, where: Flags) -> None:
-    """Put exact sums, rounded once, into the places of a product that slices could not hold."""
-    lead = product.shape[:-2]
-    left, right = np.broadcast_to(left, lead + left.shape[-2:]), np.broadcast_to(right, lead + right.shape[-2:])
-    for place in np.argwhere(np.broadcast_to(where, product.shape)).tolist():
-        at, row, column = tuple(place[:-2]), place[-2], place[-1]
-        pairs = zip(left[at][row].tolist(), right[at][:, column].tolist(), strict=True)
-        product[at][row, column] = _rounded(sum((Fraction(a) * Fraction(b) for a, b in pairs), Fraction(0)))
-
-
-def _rounded(exact: Fraction) -> float:
-    try:
-        return float(exact)
-    except OverflowError:
-        return np.inf if exact > 0 else -np.inf
+from verify_attention.model import Array, Case, Condition, OnScores
+from verify_attention.products import exact_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,32 +51,64 @@ def terms(case: Case) -> Terms:
 
 
 def scores(case: Case, condition: Condition) -> Array:
-    """Return the scores under a condition from the four terms, `[H, Tq, Tk]`."""
+    """Return the scores under a condition, `[H, Tq, Tk]`: from the four terms, −∞ where a key is hidden."""
+    if departs(case):
+        return formula.scores(case.under(condition)).value
     four = terms(case)
     total = four.qk
     if "k" in condition:
         total = total + four.qbK[..., None] + (0 if four.q_shifts is None else four.q_shifts)
     if "q" in condition:
-        total = total + query_term(case, condition)[:, None]
+        total = total + _query_product(case, condition)[:, None]
     if condition == "qk":
         total = total + four.bQbK[:, None, None]
     return case.scale * total
 
 
-def query_term(case: Case, condition: Condition) -> Array:
-    """Return bQ·k_j, `[H, Tk]`: with k_j + δ_j for k_j where the condition has the key shifts δ."""
+def _query_product(case: Case, condition: Condition) -> Array:
     four = terms(case)
     return four.bQk if "k" not in condition or four.bQ_shifts is None else four.bQk + four.bQ_shifts
 
 
+def query_term(case: Case, condition: Condition) -> Array:
+    """Return what bQ adds to every score, s·bQ·k_j, `[H, Tq, Tk]`, or `[H, 1, Tk]` where that is one for all rows.
+
+    k_j is what q is multiplied with: with key shifts where the condition has them, rotated, normalised.
+    """
+    if not departs(case):
+        return case.scale * _query_product(case, condition)[:, None]
+    under = case.under(condition)
+    bias = formula.alone(under, "queries", np.broadcast_to(case.bQ[:, None], case.q.shape))
+    return case.scale * _gain(case) * exact_product(bias, formula.keys(under).value.swapaxes(-1, -2)[case.kv_head])
+
+
 def row_shift(case: Case, condition: Condition) -> Array:
     """Return what the K bias adds to every score of a row: s·q_i·bK, or s·(q_i + bQ)·bK under `qk`, `[H, Tq]`."""
+    if departs(case):
+        queries = formula.queries(case.under(condition)).value
+        return case.scale * _gain(case)[..., 0] * exact_product(queries, case.bK[case.kv_head][..., None])[..., 0]
     four = terms(case)
     return case.scale * (four.qbK + four.bQbK[:, None] if "q" in condition else four.qbK)
 
 
+def _gain(case: Case) -> Array:
+    """Return by what features multiply the scores of each row, `[H, Tq, 1]`."""
+    gain: Array = np.ones((*case.scores_shape[:2], 1))
+    for act in acts(case, OnScores):
+        if act.gain is not None:
+            gain = gain * act.gain(case)
+    return gain
+
+
 def key_term(case: Case, condition: Condition) -> Array:
-    """Return what bK and the key shifts add to every score, `[H, Tq, Tk]`, or `[H, Tq, 1]` where that is one number."""
+    """Return what bK and the key shifts add to every score, `[H, Tq, Tk]`, or `[H, Tq, 1]` where that is one number.
+
+    It is 0 where a key is hidden, and in rows of one key, whose weights tell nothing.
+    """
+    if departs(case):
+        rows = telling(case)
+        moved = _moved(case, "q" if "q" in condition else "none", condition)
+        return moved if rows is None else moved * rows
     four = terms(case)
     added = row_shift(case, condition)[..., None]
     if four.q_shifts is None or four.bQ_shifts is None:
@@ -146,14 +117,36 @@ def key_term(case: Case, condition: Condition) -> Array:
     return added + case.scale * shifts
 
 
+def _moved(case: Case, before: Condition, after: Condition) -> Array:
+    seen = visible(case)
+    with np.errstate(invalid="ignore"):
+        change = formula.scores(case.under(after)).value - formula.scores(case.under(before)).value
+    return change if seen is None else np.where(seen, change, 0.0)
+
+
+def biases_term(case: Case) -> Array:
+    """Return what only both biases together add to a score, s·bQ·bK, `[H, 1, 1]`; `[H, Tq, Tk]` with features."""
+    if departs(case):
+        return _moved(case, "q", "qk") - _moved(case, "none", "k")
+    return case.scale * terms(case).bQbK[:, None, None]
+
+
 def first_row_shift(case: Case) -> Array:
     """Return what the K bias adds to the first row of each head of the whole case, s·q_0·bK, `[H, 1]`."""
-    if case.whole is None:
+    if case.whole is None or case.first_row == 0:
         return row_shift(case, "k")[:, :1]
-    first = case.whole.q[case.first_head : case.first_head + len(case.q), :1]
-    return case.scale * exact_product(first, case.bK[case.kv_head][..., None])[..., 0]
+    heads = np.arange(case.first_head, case.first_head + len(case.q))
+    return row_shift(selection.heads(selection.rows(case.whole, np.array([0])), heads), "k")
 
 
-def gaps(row: Array) -> Array:
-    """Return what each key's number has over the first key's, `[…, Tk]`: all gaps agree where these do."""
-    return row - row[..., :1]
+def gaps(case: Case, numbers: Array) -> Array:
+    """Return what each key's number has over that of the row's first visible key, `[H, Tq, Tk]`.
+
+    All gaps agree where these do.
+    """
+    seen = visible(case)
+    if seen is None:
+        return numbers - numbers[..., :1]
+    numbers = np.broadcast_to(numbers, seen.shape)
+    first = np.take_along_axis(numbers, seen.argmax(axis=-1)[..., None], axis=-1)
+    return np.where(seen, numbers - first, 0.0)

@@ -109,8 +109,9 @@ def in_blocks(case: Case) -> str:
     import numpy as np
 
     from verify_attention.pipeline import CORE
+    from verify_attention.selection import blocks
 
-    return digest(np.concatenate([CORE(block.under("qk")).output[0] for block in case.blocks()]))
+    return digest(np.concatenate([CORE(block.under("qk")).output[0] for block in blocks(case)]))
 
 
 def all_invariants(case: Case) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from verify_attention.wording import Path, count, describe, join, place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from verify_attention.model import Array
 
@@ -35,10 +35,12 @@ class Axis(NamedTuple):
     known: str = ""
 
 
-def read(value: Any, path: Path, axes: Sequence[Axis], levels: Sequence[int], flaws: Flaws) -> Array | None:
+def read(
+    value: Any, path: Path, axes: Sequence[Axis], levels: Sequence[int], flaws: Flaws, *, flags: bool = False
+) -> Array | None:
     """Return an array with as many axes as the lists have levels, the last of `axes`; None with flaws added to `flaws`.
 
-    `levels` are the numbers of levels that are allowed.
+    `levels` are the numbers of levels that are allowed. An array of `flags` has true and false for numbers.
     """
     if not isinstance(value, list):
         flaws.append((path, f"is {describe(value)}, allowed is a list: {_shapes(axes, levels)}"))
@@ -51,12 +53,13 @@ def read(value: Any, path: Path, axes: Sequence[Axis], levels: Sequence[int], fl
         found = f"has {count(level, 'levels')} of lists"
         flaws.append((path, f"{found}, allowed are {_shapes(axes, levels)}"))
         return None
-    array = _array(value) if _regular(value, axes[-level:]) else None
+    kind = _FLAGS if flags else _NUMBERS
+    array = kind.array(value) if _regular(value, axes[-level:], kind) else None
     if array is not None:
         return array
-    complaints = _complain(value, path, axes[-level:])
+    complaints = _complain(value, path, axes[-level:], kind)
     flaws += complaints
-    return None if complaints else _array(value)  # numbers of another type, such as numpy's
+    return None if complaints else kind.array(value)  # numbers of another type, such as numpy's
 
 
 def nesting(value: Any) -> int:
@@ -72,8 +75,8 @@ def _shapes(axes: Sequence[Axis], levels: Sequence[int]) -> str:
     return join((f"[{', '.join(axis.letter for axis in axes[-level:])}]" for level in levels), "or")
 
 
-def _regular(value: list[Any], axes: Sequence[Axis]) -> bool:
-    """Return whether the lists form an array of the right size, with nothing but numbers in it."""
+def _regular(value: list[Any], axes: Sequence[Axis], kind: _Kind) -> bool:
+    """Return whether the lists form an array of the right size, with nothing else in it."""
     lists = [value]
     for index, axis in enumerate(axes):
         if index:
@@ -83,7 +86,7 @@ def _regular(value: list[Any], axes: Sequence[Axis]) -> bool:
         lengths = set(map(len, lists))
         if len(lengths) > 1 or 0 in lengths or (axis.size is not None and axis.size not in lengths):
             return False
-    return all(set(map(type, row)) <= {int, float} for row in lists)
+    return all(set(map(type, row)) <= kind.types for row in lists)
 
 
 def _array(value: list[Any]) -> Array | None:
@@ -95,7 +98,7 @@ def _array(value: list[Any]) -> Array | None:
     return array if np.isfinite(array).all() else None
 
 
-def _complain(value: list[Any], path: Path, axes: Sequence[Axis]) -> Flaws:
+def _complain(value: list[Any], path: Path, axes: Sequence[Axis], kind: _Kind) -> Flaws:
     """Return every flaw, each at the innermost place that is wrong."""
     flaws: Flaws = []
     lists: list[tuple[Path, Any]] = [(path, value)]
@@ -112,7 +115,7 @@ def _complain(value: list[Any], path: Path, axes: Sequence[Axis]) -> Flaws:
                 fine.append((at, entry))
         flaws += _wrong_lengths(fine, path, axes[: index + 1])
         lists = list(fine)
-    wrong = (((*at, step), found) for at, row in lists for step, item in enumerate(row) if (found := _no_number(item)))
+    wrong = (((*at, step), found) for at, row in lists for step, item in enumerate(row) if (found := kind.wrong(item)))
     return flaws + list(islice(wrong, ENOUGH))
 
 
@@ -141,3 +144,21 @@ def _no_number(value: Any) -> str | None:
     except OverflowError:
         finite = False
     return None if finite else f"is {describe(value)}, which is not finite in float64; every number must be"
+
+
+def _no_flag(value: Any) -> str | None:
+    return (
+        None if isinstance(value, bool) else f"is {describe(value)}, true or false is due here: true means may attend"
+    )
+
+
+class _Kind(NamedTuple):
+    """What the innermost lists hold."""
+
+    types: frozenset[type]
+    array: Callable[[list[Any]], Array | None]
+    wrong: Callable[[Any], str | None]
+
+
+_NUMBERS = _Kind(frozenset({int, float}), _array, _no_number)
+_FLAGS = _Kind(frozenset({bool}), lambda value: np.array(value, dtype=bool), _no_flag)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from verify_attention import validation
+from verify_attention import departures, validation
 from verify_attention.cases import arrays
 from verify_attention.cases.arrays import Axis
-from verify_attention.model import CONDITIONS, QUANTITIES, Array, Case, Published
+from verify_attention.model import CONDITIONS, QUANTITIES, Array, Case, Hides, Published
+from verify_attention.plugins import feature, features
 from verify_attention.validation.messages import Flaw
 from verify_attention.validation.skeletons import finite
-from verify_attention.wording import Path, count, describe
+from verify_attention.wording import Path, count, describe, join
 
-_STAND_IN = [[0]]
+_MOST_ROWS = 3  # of those that are named
 
 
 def build(document: Any, **known: Any) -> tuple[Case | None, list[Flaw]]:
@@ -27,11 +29,14 @@ def build(document: Any, **known: Any) -> tuple[Case | None, list[Flaw]]:
         return None, [Flaw((), f"is {describe(document)}, a case is a mapping")]
     shapes = _Shapes(document)
     flaws = validation.flaws(shapes.rest(), "case") + [Flaw(*flaw) for flaw in shapes.flaws]
-    return (None, flaws) if flaws else (_case(document, shapes, known), [])
+    if flaws:
+        return None, flaws
+    case = _with_features(_case(document, shapes, known), document, shapes)
+    flaws = list(_refused(case)) if case.features else []
+    return (None, flaws) if flaws else (case, [])
 
 
 def _case(document: dict[str, Any], shapes: _Shapes, known: dict[str, Any]) -> Case:
-    shifts = shapes.optional(("features", "key_shifts"), "keys", 3)
     return Case(
         q=shapes.heads(("q",), "q", 3),
         keys=shapes.heads(("keys",), "keys", 3),
@@ -40,7 +45,6 @@ def _case(document: dict[str, Any], shapes: _Shapes, known: dict[str, Any]) -> C
         values=shapes.optional(("values",), "keys", 3),
         bV=shapes.optional(("bV",), "keys", 2),
         scale=float(document["scale"]) if "scale" in document else 1 / math.sqrt(document["d_k"]),
-        features={} if shifts is None else {"key_shifts": shifts},
         expect=dict(document.get("expect", {})),
         published=_published(document, shapes),
         title=document.get("title"),
@@ -48,6 +52,32 @@ def _case(document: dict[str, Any], shapes: _Shapes, known: dict[str, Any]) -> C
         tags=tuple(document.get("tags", ())),
         **known,
     )
+
+
+def _with_features(case: Case, document: dict[str, Any], shapes: _Shapes) -> Case:
+    """Return the case with its features: arrays at their full depth, and every default filled in."""
+    given = document.get("features", {})
+    names = [name for name in features() if name in given] if given else []
+    case = case.but(features={name: shapes.parameters(name, given[name], case) for name in names})
+    for name in names:
+        complete = feature(name).complete(case.features[name], case)
+        case = case.but(features={**case.features, name: complete})
+    return case
+
+
+def _refused(case: Case) -> Iterator[Flaw]:
+    """Yield what features refuse, and the rows in which they leave no key to attend to."""
+    acting = departures.in_order(case)
+    for each in acting:
+        yield from (Flaw(("features", each.name, *path), said) for path, said in each.refuse(case))
+    seen = departures.visible(case)
+    empty = [] if seen is None else np.argwhere(~seen.any(axis=-1)).tolist()
+    if empty:
+        name = next(each.name for each in reversed(acting) if isinstance(each.act, Hides))
+        rows = [f"head {head}, row {row}" for head, row in empty[:_MOST_ROWS]]
+        more = [f"{len(empty) - _MOST_ROWS} more"] if len(empty) > _MOST_ROWS else []
+        which = f"{case.id}: {join([*rows, *more])}"
+        yield Flaw(("features", name), f"leaves no key visible to {which}; each row must see at least one")
 
 
 def _published(document: dict[str, Any], shapes: _Shapes) -> Published | None:
@@ -71,7 +101,7 @@ class _Shapes:
     def __init__(self, document: dict[str, Any]) -> None:
         self.flaws: arrays.Flaws = []
         self._document = document
-        self._judged: list[Path] = []
+        self._judged: dict[Path, Any] = {}
         self._arrays: dict[Path, Array] = {}
         width = self._width()
         self._read(("q",), (Axis("H", "heads"), Axis("Tq", "rows"), width), (1, 2, 3))
@@ -84,12 +114,14 @@ class _Shapes:
         self._read(("bQ",), (heads, width), (1, 2))
         self._read(("bK",), (kv_heads, width), (1, 2))
         keys = self._axis("Tk", "rows", "keys", 2)
-        self._read(("features", "key_shifts"), (kv_heads, keys, width), (2, 3))
         value_levels = (self._arrays[("keys",)].ndim,) if ("keys",) in self._arrays else (2, 3)
         self._read(("values",), (kv_heads, keys, Axis("d_v", "numbers")), value_levels)
         value_width = self._value_width(keys)
         self._read(("bV",), (kv_heads, value_width), (1, 2))
+        rows = self._axis("Tq", "rows", "q", 2)
         self._read_published(heads, keys, value_width)
+        axes = {"H": heads, "G": kv_heads, "Tq": rows, "Tk": keys, "d_k": width, "d_v": value_width}
+        self._read_features(axes)
 
     def rest(self) -> dict[str, Any]:
         """Return the document with a small array in the place of each that was judged here, good or bad.
@@ -97,12 +129,28 @@ class _Shapes:
         So the schema neither repeats what was said of them nor walks millions of numbers.
         """
         rest = dict(self._document)
-        for path in self._judged:
+        for path, stand_in in self._judged.items():
             inner: dict[Any, Any] = rest
             for step in path[:-1]:
                 inner[step] = inner = dict(inner[step])
-            inner[path[-1]] = _STAND_IN
+            inner[path[-1]] = stand_in
         return rest
+
+    def parameters(self, name: str, given: Any, case: Case) -> Any:
+        """Return a feature's parameters, with its arrays at their full depth: what is given once is repeated."""
+        sizes = {"H": len(case.q), "G": len(case.keys), "Tq": case.q.shape[1], "Tk": case.keys.shape[1]}
+        sizes |= {"d_k": case.d_k, "d_v": case.d_v}
+        parameters = dict(given) if isinstance(given, dict) else given
+        for path, shape in feature(name).arrays.items():
+            array = self._arrays.get(("features", name, *path))
+            if array is None:
+                continue
+            whole = np.broadcast_to(array, [sizes[letter] for letter in shape.axes]).copy()
+            if path:
+                parameters[path[0]] = whole
+            else:
+                parameters = whole
+        return parameters
 
     def optional(self, path: Path, of: str, axes: int) -> Array | None:
         """Return an array as `heads` does, None where the document has none."""
@@ -115,7 +163,7 @@ class _Shapes:
         size = self._size(of, 3) or 1
         return whole if len(whole) == size else np.broadcast_to(whole, (size, *whole.shape[1:])).copy()
 
-    def _read(self, path: Path, axes: tuple[Axis, ...], levels: tuple[int, ...]) -> None:
+    def _read(self, path: Path, axes: tuple[Axis, ...], levels: tuple[int, ...], *, flags: bool = False) -> None:
         """Read one array, where the document has it."""
         value: Any = self._document
         for step in path:
@@ -124,10 +172,27 @@ class _Shapes:
             value = value[step]
         if value is None and path in {("values",), ("bV",)}:
             return
-        self._judged.append(path)
-        array = arrays.read(value, path, axes, levels, self.flaws)
+        if 0 in levels and not isinstance(value, list):
+            return  # the schema judges it
+        stand_in: Any = flags or 0
+        for _ in range(max(levels[0], 1)):
+            stand_in = [stand_in]
+        self._judged[path] = stand_in
+        array = arrays.read(value, path, axes, levels, self.flaws, flags=flags)
         if array is not None:
             self._arrays[path] = array
+
+    def _read_features(self, axes: dict[str, Axis]) -> None:
+        """Read the arrays among the parameters of features; names and anything else are the schema's."""
+        given = self._document.get("features")
+        for name, each in features().items() if isinstance(given, dict) and given else ():
+            for path, shape in each.arrays.items():
+                self._read(
+                    ("features", name, *path),
+                    tuple(axes[letter] for letter in shape.axes),
+                    shape.levels,
+                    flags=shape.flags,
+                )
 
     def _read_published(self, heads: Axis, keys: Axis, value_width: Axis) -> None:
         levels = (self._arrays[("q",)].ndim,) if ("q",) in self._arrays else (1, 2, 3)

@@ -50,7 +50,7 @@ class Places:
         return self._text.place(self._start)
 
     def value(self, path: wording.Path) -> tuple[int, int]:
-        """Return the line and column where the value at `path` begins."""
+        """Return the line and column where the value at `path` begins, or what is around it where it is not there."""
         return self._text.place(self._offset(path))
 
     def key(self, path: wording.Path) -> tuple[int, int]:
@@ -65,6 +65,8 @@ class Places:
         for step in path:
             if isinstance(node, int):
                 return number_rows.where(self._text.text, node, int(step))
+            if isinstance(node, tuple) and step not in node[2]:
+                break  # a default
             node = _child(node, step)
         return node if isinstance(node, int) else int(node[0])
 

@@ -19,7 +19,8 @@ from verify_attention.model import (
     NotShownError,
     Tolerance,
 )
-from verify_attention.plugins import features
+from verify_attention.plugins import feature
+from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST, Gathering
 
 
@@ -45,7 +46,7 @@ def run_case(
         else:
             tallies[invariant.name] = Tally(invariant, case, tolerance, case.expect.get(invariant.name, "holds"))
     with np.errstate(all="ignore"):
-        for block in case.blocks():
+        for block in blocks(case):
             attend = Attend(implementation)
             _gather(traces, case, block, attend, largest)
             for name, tally in list(tallies.items()):
@@ -60,8 +61,8 @@ def run_case(
 
 def missing_traits(invariant: Invariant, case: Case) -> dict[str, str]:
     """Return the traits that an invariant needs and a feature of the case takes away: `{trait: feature}`."""
-    known = features() if case.features else {}
-    return {trait: name for name in case.features for trait in sorted(known[name].takes & invariant.needs)}
+    taken = {name: feature(name).taken(parameters) for name, parameters in case.features.items()}
+    return {trait: name for name, traits in taken.items() for trait in sorted(traits & invariant.needs)}
 
 
 def _add(tally: Tally, block: Case, attend: Attend) -> Finding | None:

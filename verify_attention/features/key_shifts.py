@@ -4,6 +4,14 @@ The K side is k_j + bK + δ_j under the conditions k and qk. Score gaps change b
 keys: it is not a common shift, so softmax sees it.
 """
 
-from verify_attention.model import Feature
+from verify_attention.model import Feature, Shape
 
-FEATURE = Feature(__name__, __doc__, stage="vectors", takes=frozenset({"common key shift"}))
+FEATURE = Feature(
+    __name__,
+    __doc__,
+    act=None,  # it comes with the biases
+    order=10,
+    why="a vector for each key is no common shift",
+    takes=frozenset({"common key shift"}),
+    arrays={(): Shape(("G", "Tk", "d_k"), (2, 3))},
+)

@@ -16,6 +16,7 @@ from verify_attention.model import Array, Case, Finding, Flags, Invariant, NotSh
 from verify_attention.pipeline import CORE
 from verify_attention.recorded import CHANGED, NOT_STORED, recorded
 from verify_attention.results import Document
+from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST
 
 
@@ -92,7 +93,7 @@ def _at_its_place(
     said: Document, invariant: Invariant, case: Case, attend: Attend, tolerance: Tolerance
 ) -> Iterator[str]:
     """Compare a finding's numbers with those at the place that it names, as far as the stored traces tell."""
-    if said["worst"] is None or next(case.blocks()).scores_shape != case.scores_shape:
+    if said["worst"] is None or next(blocks(case)).scores_shape != case.scores_shape:
         return  # nothing was measured, or the case is too large to be looked at as a whole
     try:
         with np.errstate(all="ignore"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verify_attention import rounding, terms
+from verify_attention.departures import one_key
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_keys
 
@@ -39,7 +40,7 @@ INVARIANT = Invariant(
     source="article, section 3",
     check="both together",
     needs=frozenset({"common key shift", "shift-invariant softmax"}),
-    applies=lambda case: case.one_key,
+    applies=one_key,
     where="a row has at least two keys",
     vacuous="s·(q_i + bQ)·bK is 0 in every row",
     sides=sides,

@@ -1,7 +1,7 @@
 """Each query row is shifted by a constant of its own.
 
 The K bias adds c_i = s·q_i·bK to row i. Another query has another c_i, and still its own weights. The shift of a row is
-read as the mean over its keys.
+read as the mean over its visible keys.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import rounding, terms
+from verify_attention.departures import visible
 from verify_attention.heads import grouped_product
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, scaled_scores
+from verify_attention.roundoff import accumulated
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -22,14 +24,23 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     numbers = terms.row_shift(case, "k")
     bound = rounding.scores(with_bias) + rounding.scores(without)
     change = attend(with_bias).scores - attend(without).scores
-    count = case.keys.shape[1]
+    seen = visible(case)
+    counted = np.ones_like(change) if seen is None else seen
     yield Sides(
         "row shift, scores[k] − scores[none]",
-        change[..., 0] + (change - change[..., :1]).mean(axis=-1),  # a sum of large numbers might overflow
+        _mean(change, counted.astype(np.float64)),
         numbers,
-        rounding=bound[..., 0] + rounding.accumulated(count) * (np.abs(numbers) + bound[..., 0]),
+        rounding=bound[..., 0] + accumulated(case.keys.shape[1]) * (np.abs(numbers) + bound[..., 0]),
         moves=numbers - terms.first_row_shift(case),
     )
+
+
+def _mean(change: Array, counted: Array) -> Array:
+    """Return the mean over the counted keys, `[H, Tq]`, by way of gaps: a sum of large numbers might overflow."""
+    first = np.take_along_axis(change, counted.argmax(axis=-1)[..., None], axis=-1)
+    gaps = np.where(counted > 0, change - first, 0.0)
+    mean: Array = first[..., 0] + gaps.sum(axis=-1) / counted.sum(axis=-1)
+    return mean
 
 
 def shift_of_the_first_row(case: Case, queries: Array, keys: Array) -> Array:

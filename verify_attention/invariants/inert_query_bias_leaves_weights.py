@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from verify_attention import rounding
+from verify_attention import departures, rounding
 from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_queries
@@ -19,9 +20,20 @@ from verify_attention.pipeline import CORE, biased_queries
 
 @once_per_case
 def inert_heads(case: Case) -> Flags:
-    """Return which query heads have a non-zero bQ with the same bQ·k_j for every key, `[H]`."""
+    """Return which query heads have a non-zero bQ with the same bQ·k_j for every key that a row sees, `[H]`."""
     pairs = zip(case.bQ, case.kv_head, strict=True)
-    return np.array([bool(bias.any()) and _same_product(bias, case.keys[group]) for bias, group in pairs])
+    seen = departures.visible(case)
+    return np.array(
+        [
+            bool(bias.any()) and all(_same_product(bias, case.keys[group][row]) for row in _rows(seen, head))
+            for head, (bias, group) in enumerate(pairs)
+        ]
+    )
+
+
+def _rows(seen: Flags | None, head: int) -> list[Any]:
+    """Return which keys the rows of a head see, each kind of row once."""
+    return [slice(None)] if seen is None else list(np.unique(seen[head], axis=0))
 
 
 def _same_product(bias: Array, keys: Array) -> bool:
@@ -44,10 +56,13 @@ def _counts(case: Case) -> Flags:
 
 def applies(case: Case) -> str | None:
     """Ask for an inert head with at least two keys."""
+    if any(departures.on_vectors(case)):
+        return "a feature changes the vectors"
     if not case.bQ.any():
         return "vacuous: bQ is 0 in every head"
-    if case.one_key:
-        return case.one_key
+    reason = departures.one_key(case)
+    if reason is not None:
+        return reason
     return None if inert_heads(case).any() else "no head's bQ has the same product with every key"
 
 
@@ -75,9 +90,10 @@ INVARIANT = Invariant(
     formula="bQ·k_a = bQ·k_b for all keys a, b  ⟹  weights(q, k, bQ, 0) = weights(q, k, 0, 0)",
     source="article, section 3",
     check="the exception in which Q has no effect",
-    needs=frozenset({"shift-invariant softmax"}),
+    needs=frozenset({"bilinear scores", "shift-invariant softmax"}),
     applies=applies,
-    where="some head has a bQ that is not 0, at least two keys, and the same bQ·k_j for every key, exactly",
+    where="some head has a bQ that is not 0 and the same bQ·k_j for every key that a row sees, at least two, exactly; "
+    "no feature changes the vectors",
     sides=sides,
     faults=(
         Fault(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import rounding, terms
+from verify_attention.departures import one_key
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_keys, mixed_values
 
@@ -49,7 +50,7 @@ INVARIANT = Invariant(
     formula="output(q, k, v, 0, bK) = output(q, k, v, 0, 0)",
     source="article, sections 2 and 4",
     needs=frozenset({"common key shift", "shift-invariant softmax"}),
-    applies=lambda case: case.one_key,
+    applies=one_key,
     where="a row has at least two keys",
     vacuous="s·q_i·bK is 0 in every row",
     sides=sides,

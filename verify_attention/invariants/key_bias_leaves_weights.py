@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import rounding, terms
+from verify_attention.departures import one_key
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_keys
 
@@ -48,7 +49,7 @@ INVARIANT = Invariant(
     source="article, section 2",
     check="softmax kept under K",
     needs=frozenset({"common key shift", "shift-invariant softmax"}),
-    applies=lambda case: case.one_key,
+    applies=one_key,
     where="a row has at least two keys",
     vacuous="s·q_i·bK is 0 in every row",
     sides=sides,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import rounding, terms
+from verify_attention.departures import visible
 from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_keys
 
@@ -28,6 +29,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             np.broadcast_to(number, change.shape),
             rounding=rounding.scores(with_bias) + rounding.scores(without),
             moves=terms.key_term(case, after),
+            counts=visible(case),
         )
 
 

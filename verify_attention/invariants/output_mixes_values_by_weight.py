@@ -1,7 +1,7 @@
 """The output is the mixture of the values by the weights, plus the V bias.
 
 o_i = Σ_j p_ij v_j + (Σ_j p_ij)·bV, under every condition. The right side takes the weights that the implementation
-shows, and adds in the other direction.
+shows, and adds in the other direction. A key that a feature appends takes the share that the LSE leaves it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding
+from verify_attention import departures, formula, rounding
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, mixed_values
 
@@ -23,18 +23,15 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         yield Sides(
             f"output[{condition}]",
             trace.output,
-            mixture(case, trace.weights),
+            formula.mixture(under, trace.weights, trace.lse if has_valued_column(under) else None),
             rounding=2 * rounding.output(under),
             axis="channel",
         )
 
 
-def mixture(case: Case, weights: Array) -> Array:
-    """Mix the values by given weights, `[H, Tq, d_v]`, from the last key to the first."""
-    mixed = weights if case.values is None else weights[..., ::-1] @ case.values[case.kv_head, ::-1]
-    if case.bV is None:
-        return mixed
-    return mixed + weights.sum(axis=-1, keepdims=True) * case.bV[case.kv_head][:, None]
+def has_valued_column(case: Case) -> bool:
+    """Say whether a feature adds a key with a value, whose share follows from the LSE."""
+    return departures.departs(case) and any(column.value is not None for _, column in formula.columns(case))
 
 
 def values_of_the_first_head(case: Case, weights: Array) -> Array:

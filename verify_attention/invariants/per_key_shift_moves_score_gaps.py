@@ -19,14 +19,11 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare what the shifts add to each gap with s·q·(δ_a − δ_0), and look for a weight that moves."""
     with_shifts, without = case.under("k"), case.under("none")
     shifted, base = attend(with_shifts), attend(without)
-    shifts = terms.terms(case).q_shifts
-    if shifts is None:
-        return
-    gaps = case.scale * terms.gaps(shifts)
+    gaps = terms.gaps(case, terms.key_term(case, "k"))
     bound = rounding.scores(with_shifts) + rounding.scores(without)
     yield Sides(
-        "gaps to key 0 of scores[k] − scores[none]",
-        terms.gaps(shifted.scores - base.scores),
+        "gaps to the first visible key of scores[k] − scores[none]",
+        terms.gaps(case, shifted.scores - base.scores),
         gaps,
         rounding=2 * bound,
         moves=gaps,
@@ -48,6 +45,11 @@ def mean_shift(case: Case) -> Array:
     return biased_keys(case.but(features={**case.features, "key_shifts": mean}))
 
 
+def no_shift(case: Case) -> Array:
+    """Ignore the shifts."""
+    return biased_keys(case.but(features={name: own for name, own in case.features.items() if name != "key_shifts"}))
+
+
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -60,6 +62,6 @@ INVARIANT = Invariant(
     sides=sides,
     faults=(
         Fault("every key gets the mean shift", CORE.but(keys=mean_shift)),
-        Fault("the key shifts are ignored", CORE.but(keys=lambda case: biased_keys(case.but(features={})))),
+        Fault("the key shifts are ignored", CORE.but(keys=no_shift)),
     ),
 )

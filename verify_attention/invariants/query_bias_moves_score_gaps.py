@@ -1,7 +1,8 @@
 """A Q bias moves the gap between two keys' scores by s·bQ·(k_a − k_b).
 
 (q_i + bQ)·k_j = q_i·k_j + bQ·k_j, and the last term depends on the key: it may change weights. A common K bias, there
-or not, has no part in it.
+or not, has no part in it. k_j is whatever q is multiplied with: under `rope`, bQ turns with the query and k_j with
+the key.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare what bQ adds to each gap with the gap of bQ·k, without bK and with it."""
     for before, after in PARTS:
         without, with_bias = case.under(before), case.under(after)
-        change = terms.gaps(attend(with_bias).scores - attend(without).scores)
-        gaps = case.scale * terms.gaps(terms.query_term(case, after))[:, None]
+        change = terms.gaps(case, attend(with_bias).scores - attend(without).scores)
+        gaps = terms.gaps(case, terms.query_term(case, after))
         bound = rounding.scores(with_bias) + rounding.scores(without)
         yield Sides(
-            f"gaps to key 0 of scores[{after}] − scores[{before}]",
+            f"gaps to the first visible key of scores[{after}] − scores[{before}]",
             change,
             np.broadcast_to(gaps, change.shape),
             rounding=2 * bound,
@@ -44,6 +45,7 @@ INVARIANT = Invariant(
     formula="(S_ia − S_ib)(q) − (S_ia − S_ib)(none) = s·bQ·(k_a − k_b), and the same from k to qk",
     source="article, section 3",
     check="relative change by Q",
+    needs=frozenset({"bilinear scores"}),
     vacuous="bQ·k_j is the same for every key",
     sides=sides,
     faults=(

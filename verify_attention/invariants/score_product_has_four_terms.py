@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verify_attention import rounding, terms
+from verify_attention.departures import visible
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, scaled_scores
 
@@ -15,7 +16,7 @@ from verify_attention.pipeline import CORE, scaled_scores
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare S(qk) with the sum of the parts that the other conditions show, and s·bQ·bK."""
     none, query, key = (attend(case.under(condition)).scores for condition in ("none", "q", "k"))
-    both_term = case.scale * terms.terms(case).bQbK[:, None, None]
+    both_term = terms.biases_term(case)
     bounds = {condition: rounding.scores(case.under(condition)) for condition in ("none", "q", "k", "qk")}
     yield Sides(
         "scores[qk]",
@@ -23,12 +24,13 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         none + (query - none) + (key - none) + both_term,
         rounding=bounds["qk"] + bounds["q"] + bounds["k"] + 3 * bounds["none"],
         moves=terms.scores(case, "qk") - terms.scores(case, "none"),
+        counts=visible(case),
     )
 
 
 def without_the_last_term(case: Case, queries: Array, keys: Array) -> Array:
     """Forget bQ·bK."""
-    return scaled_scores(case, queries, keys) - case.scale * terms.terms(case).bQbK[:, None, None]
+    return scaled_scores(case, queries, keys) - terms.biases_term(case)
 
 
 def applies(case: Case) -> str | None:
@@ -42,7 +44,7 @@ INVARIANT = Invariant(
     __doc__,
     formula="S(qk) = S(none) + (S(q) − S(none)) + (S(k) − S(none)) + s·bQ·bK",
     source="article, section 3",
-    needs=frozenset({"common key shift"}),
+    needs=frozenset({"bilinear scores", "common key shift"}),
     applies=applies,
     where="neither bQ nor bK is 0",
     vacuous="the biases add nothing to any score",

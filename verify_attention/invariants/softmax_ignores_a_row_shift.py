@@ -10,14 +10,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding
+from verify_attention import departures, rounding, selection
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE
 
 
 def applies(case: Case) -> str | None:
     """Ask for two keys, and for a scale by which a shift can be divided."""
-    return case.one_key or (None if np.isfinite(2 / case.scale) else "the scale is too small to shift a row by 2")
+    if any(departures.on_vectors(case)):
+        return "a feature changes the vectors, and with them the channel that would shift the rows"
+    if not np.isfinite(2 / case.scale):
+        return "the scale is too small to shift a row by 2"
+    return departures.one_key(case)
 
 
 def shifted(case: Case) -> Case:
@@ -30,7 +34,7 @@ def shifted(case: Case) -> Case:
         keys=_widened(case.keys, 1.0),
         bQ=_widened(case.bQ, 0.0),
         bK=_widened(case.bK, 0.0),
-        features={name: _widened(value, 0.0) for name, value in case.features.items()},
+        features=selection.widened(case),
     )
 
 
@@ -72,9 +76,9 @@ INVARIANT = Invariant(
     __doc__,
     formula="softmax(S_i· + c_i) = softmax(S_i·)",
     source="article, sections 2 and 4",
-    needs=frozenset({"shift-invariant softmax"}),
+    needs=frozenset({"bilinear scores", "shift-invariant softmax"}),
     applies=applies,
-    where="a row has at least two keys, and the scale is not so small that a shift of 2 overflows",
+    where="a row has at least two keys, no feature changes the vectors, and the scale allows a shift of 2",
     sides=sides,
     faults=(
         Fault("an undeclared key of zeros takes a share", CORE.but(softmax=undeclared_zero_key)),

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding
-from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention import formula, rounding
+from verify_attention.departures import departs, one_key
+from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, softmax
+from verify_attention.roundoff import UNIT
 
 SMALLEST = 1e-290
 
@@ -25,12 +27,12 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         top = trace.scores.argmax(axis=-1)[..., None]
         gaps = trace.scores - np.take_along_axis(trace.scores, top, axis=-1)
         logs = np.log(trace.weights)
-        small = gaps < np.log(SMALLEST) + np.log(np.exp(gaps).sum(axis=-1, keepdims=True))
+        small = gaps < np.log(SMALLEST) + np.log(np.exp(gaps).sum(axis=-1, keepdims=True) + added(under, trace, top))
         yield Sides(
             f"log weights[{condition}], gaps to the largest score",
             logs - np.take_along_axis(logs, top, axis=-1),
             gaps,
-            rounding=2 * rounding.log_weights(under) - 4 * rounding.UNIT * np.log(SMALLEST),
+            rounding=2 * rounding.log_weights(under) - 4 * UNIT * np.log(SMALLEST),
             counts=~small & (np.arange(gaps.shape[-1]) != top),
         )
         yield Sides(
@@ -41,6 +43,15 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             counts=small,
             limit=10 * SMALLEST,
         )
+
+
+def added(case: Case, trace: Trace, top: Indices) -> Array:
+    """Return the exponentials of the keys that features add, less the largest score of each row, `[H, Tq, 1]`."""
+    total: Array = np.zeros((*case.scores_shape[:2], 1))
+    if departs(case):
+        for logit, _ in formula.columns(case):
+            total = total + np.exp(logit.value[..., None] - np.take_along_axis(trace.scores, top, axis=-1))
+    return total
 
 
 def base_two(scores: Array) -> tuple[Array, Array]:
@@ -66,7 +77,7 @@ INVARIANT = Invariant(
     formula="log p_a − log p_b = S_a − S_b, for every condition",
     source="article, section 3",
     needs=frozenset({"exponential weights"}),
-    applies=lambda case: case.one_key,
+    applies=one_key,
     where="a row has at least two keys",
     own_limit=True,
     sides=sides,

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding
-from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention import formula, rounding
+from verify_attention.departures import departs
+from verify_attention.model import CONDITIONS, Array, Case, Fault, Flags, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, softmax
+
+SMALLEST = 1e-290
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -24,7 +27,12 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         top = trace.scores.argmax(axis=-1)[..., None]
         score, weight = (np.take_along_axis(array, top, axis=-1)[..., 0] for array in (trace.scores, trace.weights))
         bound = (rounding.log_weights(under) + rounding.scores(under))[..., 0] + rounding.lse(under)
-        yield Sides(f"lse[{condition}]", trace.lse, score - np.log(weight), rounding=bound)
+        yield Sides(f"lse[{condition}]", trace.lse, score - np.log(weight), rounding=bound, counts=_large(under, score))
+
+
+def _large(case: Case, score: Array) -> Flags | None:
+    """Return the rows whose largest weight has a logarithm: a key that a feature adds may leave too little."""
+    return score - formula.lse(case) > np.log(SMALLEST) if departs(case) else None
 
 
 def mean_instead_of_sum(scores: Array) -> tuple[Array, Array]:

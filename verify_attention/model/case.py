@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,21 @@ class Published:
         return 0.5 * 10.0**-self.decimals + 1e-12
 
 
+def _leaves(parameters: Mapping[str, Any]) -> Iterator[Any]:
+    for value in parameters.values():
+        if isinstance(value, Mapping):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Case:
     """One synthetic input. Arrays are read-only float64.
 
     `values` is None where the case gives none: the identity, whose output is the weights. `features` holds the
-    parameters of each departure from plain attention by its name (`key_shifts`: `[G, Tk, d_k]`). A block of a large
-    case is a case too: it knows the `whole` and where its heads and rows begin there.
+    parameters of each departure from plain attention by its name, arrays at their full depth and every default filled
+    in. A block of a large case is a case too: it knows the `whole` and where its heads and rows begin there.
     """
 
     id: str
@@ -69,7 +76,7 @@ class Case:
         self._protect()  # arrays come out of a pickle writable
 
     def _protect(self) -> None:
-        for array in (self.q, self.keys, self.bQ, self.bK, self.values, self.bV, *self.features.values()):
+        for array in (self.q, self.keys, self.bQ, self.bK, self.values, self.bV, *_leaves(self.features)):
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
 
@@ -100,9 +107,11 @@ class Case:
         return self.features.get("key_shifts")
 
     @property
-    def one_key(self) -> str | None:
-        """The reason why nothing can be said of weights where each row sees one key only; else None."""
-        return "vacuous: a row has one key, whose weight is 1 in any event" if self.keys.shape[1] < 2 else None
+    def aligned(self) -> Indices:
+        """The position of each query on the key axis, `[Tq]`: the last query at the last key, unless upper-left."""
+        rows = (self.whole or self).q.shape[1]
+        first = 0 if self.features.get("causal") == "upper-left" else self.keys.shape[1] - rows
+        return np.arange(self.q.shape[1]) + self.first_row + first
 
     def but(self, **changes: Any) -> Case:
         """Return a changed copy."""
@@ -122,42 +131,3 @@ class Case:
                 changes["features"] = {name: value for name, value in self.features.items() if name != "key_shifts"}
             self._under[condition] = self.but(**changes)
         return self._under[condition]
-
-    def blocks(self, largest: int = 2**19) -> Iterator[Case]:
-        """Yield the case in blocks of about `largest` scores: rows are independent, and so are heads.
-
-        A small case is its own only block. A block has one head and at least two rows where the case has them.
-        """
-        heads, rows, keys = self.scores_shape
-        if heads * rows * keys <= largest:
-            yield self.but(whole=self)  # what is remembered of a block goes with it
-            return
-        count = max(1, rows // max(2, largest // keys))
-        edges = [rows * index // count for index in range(count + 1)]
-        for head in range(heads):
-            for start, stop in pairwise(edges):
-                yield self._block(head, start, stop)
-
-    def _block(self, head: int, start: int, stop: int) -> Case:
-        kv = int(self.kv_head[head])
-        one, kv_one, rows = slice(head, head + 1), slice(kv, kv + 1), slice(start, stop)
-        printed = self.published and replace(
-            self.published,
-            numbers={
-                quantity: {condition: array[one, rows] for condition, array in by_condition.items()}
-                for quantity, by_condition in self.published.numbers.items()
-            },
-        )
-        return self.but(
-            q=self.q[one, rows],
-            keys=self.keys[kv_one],
-            bQ=self.bQ[one],
-            bK=self.bK[kv_one],
-            values=None if self.values is None else self.values[kv_one],
-            bV=None if self.bV is None else self.bV[kv_one],
-            features={name: value[kv_one] for name, value in self.features.items()},
-            published=printed,
-            whole=self,
-            first_head=head,
-            first_row=start,
-        )

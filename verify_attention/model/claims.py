@@ -1,4 +1,4 @@
-"""Claims about attention: equations, the faults that they must catch, and the features that take them away."""
+"""Claims about attention: equations, and the faults that they must catch."""
 
 from __future__ import annotations
 
@@ -48,7 +48,14 @@ def always(_case: Case) -> str | None:
     return None
 
 
-Trait: TypeAlias = Literal["common key shift", "exponential weights", "rows sum to one", "shift-invariant softmax"]
+Trait: TypeAlias = Literal[
+    "bilinear scores",
+    "common key shift",
+    "exponential weights",
+    "hidden keys have no weight",
+    "rows sum to one",
+    "shift-invariant softmax",
+]
 
 
 @dataclass(frozen=True)
@@ -102,16 +109,3 @@ class Invariant(Plugin):
 def _invariant_of(module: str) -> Invariant:
     found: Invariant = import_module(module).INVARIANT
     return found
-
-
-@dataclass(frozen=True)
-class Feature(Plugin):
-    """One departure from plain attention: where it acts, and which traits of the formula it takes away."""
-
-    stage: Literal["vectors", "scores", "mask", "normalisation"]
-    takes: frozenset[Trait]
-
-    @property
-    def name(self) -> str:
-        """The key under `features` in a case: the module's name, as it is."""
-        return self.module.rpartition(".")[2]

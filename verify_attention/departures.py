@@ -1,0 +1,77 @@
+"""What the features of a case do to it, one after the other in the one order that they have.
+
+The order is: what acts on the vectors before the biases; the biases and key shifts; what acts on the vectors after
+them; the scale; what acts on the scores; the mask; the normalisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import numpy as np
+
+from verify_attention.memory import once_per_case
+from verify_attention.model import AddsColumn, Case, Feature, Fills, Flags, Hides, Normalises, OnScores, OnVectors
+from verify_attention.plugins import feature
+
+Act = TypeVar("Act", OnVectors, OnScores, Hides, Fills, AddsColumn, Normalises)
+
+
+def departs(case: Case) -> bool:
+    """Say whether a case has any feature but key shifts."""
+    return any(name != "key_shifts" for name in case.features)
+
+
+def in_order(case: Case) -> list[Feature]:
+    """Return the features of a case in the order in which they act."""
+    return sorted(map(feature, case.features), key=lambda each: each.order)
+
+
+def acts(case: Case, kind: type[Act]) -> Iterator[Act]:
+    """Yield what the features of a case do of one kind, in order."""
+    return (each.act for each in in_order(case) if isinstance(each.act, kind))
+
+
+def on_vectors(case: Case) -> tuple[list[OnVectors], list[OnVectors]]:
+    """Return what acts on the vectors before the biases, and after them, each in order."""
+    found = [each for each in in_order(case) if isinstance(each.act, OnVectors)]
+    placed = [(each.act.place(case.features[each.name]), each.act) for each in found if isinstance(each.act, OnVectors)]
+    placed.sort(key=lambda pair: pair[0])
+    return [act for place, act in placed if place < 0], [act for place, act in placed if place > 0]
+
+
+@once_per_case
+def visible(case: Case) -> Flags | None:
+    """Return which keys each row may attend to, `[H, Tq, Tk]`; None: every row every key."""
+    allowed = None
+    for act in acts(case, Hides):
+        found = act.visible(case)
+        allowed = found if allowed is None else allowed & found
+    return None if allowed is None else np.broadcast_to(allowed, case.scores_shape)
+
+
+def hidden_score(case: Case) -> float:
+    """Return the score of what is hidden: −∞, unless a feature fills it."""
+    return next((act.score(case) for act in acts(case, Fills)), -np.inf)
+
+
+@once_per_case
+def telling(case: Case) -> Flags | None:
+    """Return the rows whose weights can tell something, `[H, Tq, 1]`; None: all of them.
+
+    A row of one key has the weight 1 in any event, unless something else takes a share or stands for softmax.
+    """
+    seen = visible(case)
+    if departs(case) and any(isinstance(each.act, AddsColumn | Normalises | Fills) for each in in_order(case)):
+        return None
+    if case.keys.shape[1] < 2:
+        return np.zeros((*case.scores_shape[:2], 1), dtype=bool)
+    return None if seen is None else (seen.sum(axis=-1, keepdims=True) >= 2).astype(bool)
+
+
+def one_key(case: Case) -> str | None:
+    """Return the reason why nothing can be said of weights where each row sees one key only; else None."""
+    rows = telling(case)
+    lone = rows is not None and not rows.any()
+    return "vacuous: a row has one key, whose weight is 1 in any event" if lone else None

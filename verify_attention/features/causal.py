@@ -1,0 +1,36 @@
+"""A query sees the keys up to its own position.
+
+Query i stands at i + Tk − Tq on the key axis (`lower-right`: the last query at the last key, as with a cache), or at
+i (`upper-left`). It is a mask: what is visible moves alike under a K bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from verify_attention.model import Case, Feature, Flags, Hides
+
+
+def visible(case: Case) -> Flags:
+    """Return which keys are not in the future, `[1, Tq, Tk]`."""
+    allowed: Flags = np.arange(case.keys.shape[1]) <= case.aligned[:, None]
+    return allowed[None]
+
+
+def spell_out(case: Case) -> Mapping[str, Any]:
+    """Say it as a mask."""
+    return {"mask": np.broadcast_to(visible(case), case.scores_shape).copy()}
+
+
+FEATURE = Feature(
+    __name__,
+    __doc__,
+    act=Hides(visible),
+    order=71,
+    why="hidden scores are −∞ with the bias and without; the visible ones move alike",
+    complete=lambda parameters, _case: "lower-right" if parameters is True else parameters,
+    spell_out=spell_out,
+)

@@ -1,0 +1,100 @@
+"""Queries and keys are normalised: to length 1, by their root mean square, or as LayerNorm does.
+
+l2: x / √(Σ x² + eps); rms: x / √(mean x² + eps); layer: (x − mean) / √(var + eps); then a gain for each channel. The
+bias is added `before` the norm (the usual) or `after` it; the rotation of `rope` comes `after` the norm (the usual)
+or `before` it. A norm after the bias divides each key by a number of its own, so that a common bias is common no
+more; with LayerNorm a bias that is the same in all channels is taken out whole, and changes nothing. A norm before
+the bias is a change of the vectors that knows nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from verify_attention.model import Array, Case, Feature, OnVectors, Shape, Side, Trait, Vectors
+from verify_attention.roundoff import UNIT, accumulated
+
+PLACES = {("before", "after"): 1, ("before", "before"): 3, ("after", "after"): -3, ("after", "before"): -1}
+
+
+def complete(parameters: Any, case: Case) -> Any:
+    """Fill in the usual order, a small eps and gains of 1."""
+    shapes = {"q_gain": (len(case.q), case.d_k), "k_gain": (len(case.keys), case.d_k)}
+    gains = {name: parameters.get(name, np.ones(shape)) for name, shape in shapes.items()}
+    return {"eps": 1e-6, "bias": "before", "rotation": "after", **parameters, **gains}
+
+
+def place(parameters: Any) -> int:
+    """Return where the norm stands: the rotation is at 2, or at −2 where the bias comes after it."""
+    return PLACES[parameters["bias"], parameters["rotation"]]
+
+
+def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Refuse an order that contradicts that of the rotation."""
+    rotation, own = case.features.get("rope"), case.features["qk_norm"]
+    if rotation is None:
+        return
+    first = place(own) < (2 if rotation["bias"] == "before" else -2)
+    if first != (own["rotation"] == "after"):
+        said = f"is {own['rotation']}, with the bias {own['bias']} the norm; rope has its bias {rotation['bias']}"
+        yield ("rotation",), f"{said} the rotation: no order is all of that"
+
+
+def _gain(case: Case, side: Side) -> Array:
+    gain: Array = case.features["qk_norm"]["q_gain" if side == "queries" else "k_gain"][:, None]
+    return gain
+
+
+def normalised(case: Case, side: Side, vectors: Array) -> Array:
+    """Return vectors divided by their length, root mean square or standard deviation, times the gain."""
+    own = case.features["qk_norm"]
+    if own["kind"] == "layer":
+        vectors = vectors - vectors.mean(axis=-1, keepdims=True)
+    power = np.square(vectors).sum(axis=-1, keepdims=True)
+    mean = power if own["kind"] == "l2" else power / case.d_k
+    return vectors / np.sqrt(mean + own["eps"]) * _gain(case, side)
+
+
+def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
+    """Return the same by powers of −1/2, with the error of what is divided and of the divisor.
+
+    With x off by E, |Δx/ρ| ≤ E/ρ + |x|/ρ·|Δρ|/ρ, and ρ moves by at most ‖E‖ (l2) or ‖E‖/√d; ‖x‖ ≤ ρ, or ≤ √d·ρ.
+    """
+    own, width = case.features["qk_norm"], case.d_k
+    value, error = vectors.value, vectors.error + 4 * UNIT * vectors.size
+    if own["kind"] == "layer":
+        center = value @ np.full((width, 1), 1 / width)
+        error = error + error.mean(axis=-1, keepdims=True)
+        error = error + accumulated(width + 4) * (vectors.size.mean(axis=-1, keepdims=True) + vectors.size)
+        value = value - center
+    share = 1.0 if own["kind"] == "l2" else 1 / width
+    inverse = (np.einsum("...d,...d->...", value, value)[..., None] * share + own["eps"]) ** -0.5
+    moved = np.sqrt(np.square(error).sum(axis=-1, keepdims=True) * share) * inverse
+    gain = _gain(case, side)
+    result = value * inverse * gain
+    spread = (error * inverse * np.abs(gain) + np.abs(result) * moved) / np.maximum(1 - moved, 0) ** 2
+    spread = np.where(moved < 0.5, spread + accumulated(width + 12) * np.abs(result), np.inf)
+    return Vectors(result, np.abs(result), spread)
+
+
+def takes_with(parameters: Any) -> frozenset[Trait]:
+    """Say that a norm before the bias takes nothing."""
+    return TAKES if parameters["bias"] == "before" else frozenset()
+
+
+TAKES: frozenset[Trait] = frozenset({"bilinear scores", "common key shift"})
+FEATURE = Feature(
+    __name__,
+    __doc__,
+    act=OnVectors(normalised, formula, place, linear=False),
+    order=20,
+    why="a norm after the bias divides each key by a number of its own; before the bias it knows nothing of it",
+    takes=TAKES,
+    takes_with=takes_with,
+    arrays={("q_gain",): Shape(("H", "d_k"), (1, 2)), ("k_gain",): Shape(("G", "d_k"), (1, 2))},
+    complete=complete,
+    refuse=refuse,
+)

@@ -1,0 +1,28 @@
+"""A number is added to every score.
+
+Relative positions (T5, Swin, Graphormer), log-gates and soft masks are of this kind. It knows nothing of bK, so that
+the K bias still adds one number to all scores of a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from verify_attention.model import Case, Estimate, Feature, OnScores, Shape
+from verify_attention.roundoff import UNIT
+
+
+def formula(case: Case, scores: Estimate) -> Estimate:
+    """Take the negative of the bias off."""
+    bias = -case.features["score_bias"]
+    return Estimate(scores.value - bias, scores.error + 2 * UNIT * (np.abs(scores.value) + np.abs(bias)))
+
+
+FEATURE = Feature(
+    __name__,
+    __doc__,
+    act=OnScores(lambda case, scores: scores + case.features["score_bias"], formula),
+    order=60,
+    why="what is added to scores does not depend on the K bias",
+    arrays={(): Shape(("H", "Tq", "Tk"), (1, 2, 3))},
+)

@@ -1,0 +1,42 @@
+"""A query sees the keys near its own position: `left` before it and `right` after it.
+
+A query aligned at p (see `causal`; lower-right without it) sees the keys p − left ≤ j ≤ p + right; null is no limit
+on that side. It is a mask: what is visible moves alike under a K bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from verify_attention.model import Case, Feature, Flags, Hides
+
+
+def visible(case: Case) -> Flags:
+    """Return which keys are near enough, `[1, Tq, Tk]`."""
+    left, right = case.features["window"]
+    ahead = np.arange(case.keys.shape[1]) - case.aligned[:, None]
+    near: Flags = np.ones_like(ahead, dtype=bool)
+    if left is not None:
+        near &= ahead >= -left
+    if right is not None:
+        near &= ahead <= right
+    return near[None]
+
+
+def spell_out(case: Case) -> Mapping[str, Any]:
+    """Say it as a mask."""
+    return {"mask": np.broadcast_to(visible(case), case.scores_shape).copy()}
+
+
+FEATURE = Feature(
+    __name__,
+    __doc__,
+    act=Hides(visible),
+    order=72,
+    why="hidden scores are −∞ with the bias and without; the visible ones move alike",
+    complete=lambda parameters, _case: tuple(None if side is None else int(side) for side in parameters),
+    spell_out=spell_out,
+)

@@ -1,0 +1,97 @@
+"""Weights are what the formula makes of the case: how much a feature moves them is predicted, not only that it does.
+
+The right side takes another route than the core: exact products, each feature in its second form, and exponentials of
+scores less their LSE. It is asked where a feature departs from plain attention; there, weights of plain attention
+follow from the scores by the other claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verify_attention import departures, formula, rounding
+from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE, biased_keys, changed_scores
+
+
+def applies(case: Case) -> str | None:
+    """Ask for a feature, key shifts aside."""
+    return None if departures.departs(case) else "the case has no feature that changes the formula"
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare the weights under each condition with the predicted ones."""
+    for condition in CONDITIONS:
+        under = case.under(condition)
+        yield Sides(
+            f"weights[{condition}]",
+            attend(under).weights,
+            formula.shares(under),
+            rounding=rounding.promising(2 * rounding.weights(under)),
+        )
+
+
+def without(case: Case, *names: str) -> Case:
+    """Return a case without some of its features."""
+    return case.but(features={name: own for name, own in case.features.items() if name not in names})
+
+
+def turned_by_the_other_layout(case: Case) -> Array:
+    """Rotate the keys in the other layout than the queries."""
+    own = case.features.get("rope")
+    if own is None:
+        return biased_keys(case)
+    other = {"half": "interleaved", "interleaved": "half"}[own["layout"]]
+    return biased_keys(case.but(features={**case.features, "rope": {**own, "layout": other}}))
+
+
+def frequencies_of_the_whole_width(case: Case) -> Case:
+    """Take the frequencies of partial rotation from the head's width."""
+    own = case.features.get("rope")
+    if own is None:
+        return case
+    base = own["base"] ** (own["rotary_dims"] / case.d_k)
+    return case.but(features={**case.features, "rope": {**own, "base": base}})
+
+
+def bias_added_behind(case: Case, name: str) -> Case:
+    """Add the biases on the other side of a feature."""
+    own = case.features.get(name)
+    if own is None:
+        return case
+    other = {"before": "after", "after": "before"}[own["bias"]]
+    return case.but(features={**case.features, name: {**own, "bias": other}})
+
+
+def capped_after_the_bias(case: Case, scores: Array) -> Array:
+    """Add the score bias before the cap."""
+    bias = case.features.get("score_bias")
+    plain = without(case, "score_bias")
+    return changed_scores(plain, scores if bias is None else scores + bias)
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="weights = normalise(mask(features(s·(q + bQ)·(k + bK)))), for every condition",
+    source="the definition of each feature; its master rule follows from it",
+    applies=applies,
+    where="the case has a feature other than key_shifts",
+    sides=sides,
+    faults=(
+        Fault("keys are rotated in the other layout", CORE.but(keys=turned_by_the_other_layout)),
+        Fault(
+            "partial rotation takes its frequencies from the head's width",
+            lambda case: CORE(frequencies_of_the_whole_width(case)),
+        ),
+        Fault("biases are added behind the rotation", lambda case: CORE(bias_added_behind(case, "rope"))),
+        Fault("biases are added on the other side of the norm", lambda case: CORE(bias_added_behind(case, "qk_norm"))),
+        Fault("the norm is forgotten", lambda case: CORE(without(case, "qk_norm"))),
+        Fault("the score bias is added before the cap", CORE.but(change=capped_after_the_bias)),
+        Fault("the cap is forgotten", lambda case: CORE(without(case, "softcap"))),
+        Fault("the temperature is forgotten", lambda case: CORE(without(case, "temperature"))),
+        Fault("the sink is forgotten", lambda case: CORE(without(case, "sink"))),
+        Fault("hidden keys are filled with −∞", lambda case: CORE(without(case, "fill"))),
+        Fault("softmax stands where something else should", lambda case: CORE(without(case, "normaliser"))),
+    ),
+)

@@ -1,0 +1,156 @@
+"""Departures from plain attention: where each acts, by two routes, and which traits of the formula it takes away.
+
+Each act has two functions. `core` is what the float64 core does with arrays. `formula` says the same in another form,
+as an estimate: a value, and how far from it correct floating-point code may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+
+from verify_attention.model.basics import Array, Flags
+from verify_attention.model.case import Case
+from verify_attention.model.claims import Plugin, Trait
+
+Side: TypeAlias = Literal["queries", "keys"]
+Stage: TypeAlias = Literal["vectors", "scores", "mask", "normalisation"]
+
+
+class Estimate(NamedTuple):
+    """Numbers by the formula, and a bound of what rounding may do to them; the error may have axes of length 1."""
+
+    value: Array
+    error: Array
+
+
+class Vectors(NamedTuple):
+    """Queries `[H, Tq, d_k]` or keys `[G, Tk, d_k]` by the formula.
+
+    `size` bounds, channel by channel, the numbers that correct code may add up to them (|q| + |bQ|: nobody has to add
+    the bias before the product). `error` bounds what else rounding may do.
+    """
+
+    value: Array
+    size: Array
+    error: Array
+
+
+class Column(NamedTuple):
+    """A key that is not among the case's: its score in each row, `[H, Tq]`, and its value, `[H, d_v]`; None: zeros."""
+
+    scores: Array
+    value: Array | None = None
+
+
+@dataclass(frozen=True)
+class OnVectors:
+    """An act on queries and keys: `core(case, side, vectors)`, with the biases added before it or after.
+
+    `place` of the parameters is below 0 where the act comes before the biases, and above 0 where it comes after; the
+    acts follow each other by it. A `linear` act turns sums into sums.
+    """
+
+    core: Callable[[Case, Side, Array], Array]
+    formula: Callable[[Case, Side, Vectors], Vectors]
+    place: Callable[[Any], int]
+    linear: bool
+    stage: ClassVar[Stage] = "vectors"
+
+
+@dataclass(frozen=True)
+class OnScores:
+    """An act on scores `[H, Tq, Tk]`; `gain`: by what it multiplies them, where that is all it does, `[H, Tq, 1]`."""
+
+    core: Callable[[Case, Array], Array]
+    formula: Callable[[Case, Estimate], Estimate]
+    gain: Callable[[Case], Array] | None = None
+    stage: ClassVar[Stage] = "scores"
+
+
+@dataclass(frozen=True)
+class Hides:
+    """An act that hides keys: `visible(case)` says which keys a row may attend to, `[H or 1, Tq, Tk]`."""
+
+    visible: Callable[[Case], Flags]
+    stage: ClassVar[Stage] = "mask"
+
+
+@dataclass(frozen=True)
+class Fills:
+    """An act that puts a score in the place of each hidden one, instead of −∞."""
+
+    score: Callable[[Case], float]
+    stage: ClassVar[Stage] = "mask"
+
+
+@dataclass(frozen=True)
+class AddsColumn:
+    """An act that lets one more key take its share of each row: `core(case, queries)`.
+
+    No other feature acts on its score.
+    """
+
+    core: Callable[[Case, Array], Column]
+    formula: Callable[[Case, Vectors], Estimate]
+    stage: ClassVar[Stage] = "normalisation"
+
+
+@dataclass(frozen=True)
+class Normalises:
+    """An act that stands for softmax: `core(case, scores)` returns the weights, and has no LSE."""
+
+    core: Callable[[Case, Array], Array]
+    formula: Callable[[Case, Estimate], Estimate]
+    stage: ClassVar[Stage] = "normalisation"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The axes of an array among a feature's parameters, by their letters, and how many of the last may be given."""
+
+    axes: tuple[str, ...]
+    levels: tuple[int, ...]
+    flags: bool = False
+
+
+def nothing(_case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Find nothing wrong with a case."""
+    return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class Feature(Plugin):
+    """One departure from plain attention.
+
+    `order` is its place in the order of all features. `takes` are the traits that it takes away, or may take away:
+    `takes_with` says which, of parameters. `why` says in a line what becomes of a K bias. `arrays` are the shapes of
+    the arrays among its parameters, by their path there. `complete` fills in defaults: it gets the parameters and the
+    case without them. `refuse` says what is wrong with a case: where, below the feature, and what is allowed.
+    `spell_out` returns features without positions that say the same, for a case whose rows or keys are chosen.
+    """
+
+    act: OnVectors | OnScores | Hides | Fills | AddsColumn | Normalises | None
+    order: int
+    why: str
+    takes: frozenset[Trait] = frozenset()
+    takes_with: Callable[[Any], frozenset[Trait]] | None = None
+    arrays: Mapping[tuple[str, ...], Shape] = field(default_factory=dict)
+    complete: Callable[[Any, Case], Any] = lambda parameters, _case: parameters
+    refuse: Callable[[Case], Iterator[tuple[tuple[str | int, ...], str]]] = nothing
+    spell_out: Callable[[Case], Mapping[str, Any]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The key under `features` in a case: the module's name, as it is."""
+        return self.module.rpartition(".")[2]
+
+    @property
+    def stage(self) -> Stage:
+        """What it acts on."""
+        return "vectors" if self.act is None else self.act.stage
+
+    def taken(self, parameters: Any) -> frozenset[Trait]:
+        """Return the traits that it takes away with these parameters."""
+        return self.takes if self.takes_with is None else self.takes_with(parameters)

@@ -1,0 +1,142 @@
+"""Parts of a case: chosen heads, rows or keys, and the blocks of a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from verify_attention.departures import in_order
+from verify_attention.model import Array, Case, Indices
+from verify_attention.plugins import feature
+
+AXES = {
+    "q": ("H", "Tq", "d_k"),
+    "keys": ("G", "Tk", "d_k"),
+    "bQ": ("H", "d_k"),
+    "bK": ("G", "d_k"),
+    "values": ("G", "Tk", "d_v"),
+    "bV": ("G", "d_v"),
+}
+
+
+def rows(case: Case, chosen: Indices) -> Case:
+    """Return the case with some of its queries, in the given order, `[Tq']`; each keeps its position."""
+    return _chosen(spelled_out(case), {"Tq": chosen})
+
+
+def keys(case: Case, chosen: Indices) -> Case:
+    """Return the case with some of its keys, in the given order, `[Tk']`; each keeps its position.
+
+    Values that are the identity become explicit: the output keeps its width.
+    """
+    return _chosen(spelled_out(with_values(case)), {"Tk": chosen})
+
+
+def heads(case: Case, chosen: Indices) -> Case:
+    """Return the case with some of its query heads, `[H']`, each with a key-value head of its own."""
+    return _chosen(case, {"H": chosen, "G": case.kv_head[chosen]})
+
+
+def first_tokens(case: Case, queries: int, keys: int) -> Case:
+    """Return the case as it was when it had so many queries and keys: nothing but the alignment gives positions."""
+    return _chosen(with_values(case), {"Tq": np.arange(queries), "Tk": np.arange(keys)})
+
+
+def with_values(case: Case) -> Case:
+    """Return the case with explicit values."""
+    if case.values is not None:
+        return case
+    identity = np.eye(case.d_v)
+    return case.but(values=np.broadcast_to(identity, (len(case.keys), *identity.shape)).copy())
+
+
+def spelled_out(case: Case) -> Case:
+    """Return a case that says the same without positions that follow from the place of a row or a key.
+
+    Causality and windows become a mask, ALiBi a score bias, positions of a rotation explicit.
+    """
+    features = dict(case.features)
+    for each in in_order(case):
+        if each.spell_out is None:
+            continue
+        features.pop(each.name)
+        for name, value in each.spell_out(case).items():
+            if name == "mask" and name in features:
+                features[name] = features[name] & value
+            elif name == "score_bias" and name in features:
+                features[name] = features[name] + value
+            else:
+                features[name] = value
+    return case.but(features=features, whole=None, first_head=0, first_row=0)
+
+
+def widened(case: Case, count: int = 1) -> dict[str, Any]:
+    """Return the features of a case with `count` more channels of zeros in whatever is as wide as keys."""
+    return _parameters(case, lambda array, axes: _padded(array, count) if axes[-1] == "d_k" else array)
+
+
+def _padded(array: Array, count: int) -> Array:
+    return np.concatenate([array, np.zeros((*array.shape[:-1], count))], axis=-1)
+
+
+def _chosen(case: Case, chosen: Mapping[str, Any]) -> Case:
+    parts = _parts(case, chosen)
+    return case.but(**parts, published=None, expect={}, whole=None, first_head=0, first_row=0)
+
+
+def _parts(case: Case, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    def taken(array: Array, axes: tuple[str, ...]) -> Array:
+        for number, letter in enumerate(axes):
+            if letter in chosen:
+                array = array[(slice(None),) * number + (chosen[letter],)]
+        return array
+
+    arrays = {name: getattr(case, name) for name in AXES}
+    parts = {name: taken(array, AXES[name]) for name, array in arrays.items() if array is not None}
+    return {**parts, "features": _parameters(case, taken)}
+
+
+def _parameters(case: Case, change: Any) -> dict[str, Any]:
+    """Return the features of a case with each array changed, given its axes."""
+    changed = dict(case.features)
+    for name in case.features:
+        for path, shape in feature(name).arrays.items():
+            if not path:
+                changed[name] = change(changed[name], shape.axes)
+            elif isinstance(changed[name], Mapping) and changed[name].get(path[0]) is not None:
+                changed[name] = {**changed[name], path[0]: change(changed[name][path[0]], shape.axes)}
+    return changed
+
+
+def blocks(case: Case, largest: int = 2**19) -> Iterator[Case]:
+    """Yield the case in blocks of about `largest` scores: rows are independent, and so are heads.
+
+    A small case is its own only block. A block has one head and at least two rows where the case has them.
+    """
+    heads, rows, keys = case.scores_shape
+    if heads * rows * keys <= largest:
+        yield case.but(whole=case)  # what is remembered of a block goes with it
+        return
+    count = max(1, rows // max(2, largest // keys))
+    edges = [rows * index // count for index in range(count + 1)]
+    for head in range(heads):
+        for start, stop in pairwise(edges):
+            yield _block(case, head, start, stop)
+
+
+def _block(case: Case, head: int, start: int, stop: int) -> Case:
+    kv = int(case.kv_head[head])
+    one, rows = slice(head, head + 1), slice(start, stop)
+    printed = case.published and replace(
+        case.published,
+        numbers={
+            quantity: {condition: array[one, rows] for condition, array in by_condition.items()}
+            for quantity, by_condition in case.published.numbers.items()
+        },
+    )
+    parts = _parts(case, {"H": one, "G": slice(kv, kv + 1), "Tq": rows})
+    return case.but(**parts, published=printed, whole=case, first_head=head, first_row=start)
