@@ -5,16 +5,19 @@ Renew them with `python -m cogapp -r -I tests README.md`.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import cog
 
+from verify_attention import resources
 from verify_attention.errors import ExitCode
-from verify_attention.plugins import invariants
+from verify_attention.plugins import features, invariants
 
 COMMAND = [sys.executable, "-m", "verify_attention"]
 
@@ -54,6 +57,28 @@ def checks() -> None:
     """List the article's checks with the invariant that repeats each."""
     rows = [f"| {one.check} | `{name}` |" for name, one in invariants().items() if one.check]
     cog.out("\n".join(["", "| the article's check | invariant |", "| --- | --- |", *rows]) + "\n\n")
+
+
+def feature_table() -> None:
+    """List every feature in the order in which they act, with its parameters from the schema."""
+    known = resources.schema("case")["properties"]["features"]["properties"]
+    rows = [
+        f"| `{name}` | {each.stage} | {_parameters(known[name])} | {_cell(each.claim)} |"
+        for name, each in features().items()
+    ]
+    head = ["", "| feature | acts on | parameters, for example | what it is |", "| --- | --- | --- | --- |"]
+    cog.out("\n".join([*head, *rows]) + "\n\n")
+
+
+def _parameters(schema: dict[str, Any]) -> str:
+    example = schema.get("examples", schema.get("enum"))[-1]
+    text = json.dumps(example, ensure_ascii=False).replace('"', "")
+    return f"`{text}`" + (f"; {', '.join(schema['properties'])}" if "properties" in schema else "")
+
+
+def boundary_map() -> None:
+    """Show the map of where the conclusion stops."""
+    cog.out("\n" + output("map", "--format", "markdown") + "\n")
 
 
 def exit_codes() -> None:

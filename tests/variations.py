@@ -1,24 +1,56 @@
 """Attention written correctly in other ways: other orders of the same operations, which must all pass.
 
-Each is an implementation of its own. `VARIATIONS` holds them by name.
+Each is an implementation of its own. `VARIATIONS` holds them by name: `PLAIN` know no feature but key shifts, and say
+so of other cases; `FEATURED` know all.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 
 import numpy as np
+from slow_route import slow_attention
+from steps import (
+    STEPS,
+    Column,
+    add_bias,
+    angles_of,
+    biased_values,
+    dims_of,
+    distance,
+    eps_of,
+    gain_of,
+    layout_of,
+    order,
+    value_bias,
+    values_of,
+)
 
 from verify_attention.model import Array, Case, Implementation, Trace
 
-VARIATIONS: dict[str, Implementation] = {}
+PLAIN: dict[str, Implementation] = {}
+FEATURED: dict[str, Implementation] = {"slow-attention": slow_attention, "in-steps": STEPS}
 LOG2E = math.log2(math.e)
 
 
+def of_plain_cases(implementation: Implementation) -> Implementation:
+    """Return an implementation that says of a case with features that it does not know them."""
+
+    @wraps(implementation)
+    def honest(case: Case) -> Trace:
+        unknown = sorted(case.features.keys() - {"key_shifts"})
+        if unknown:
+            raise NotImplementedError(f"features: {', '.join(unknown)}")
+        return implementation(case)
+
+    return honest
+
+
 def variation(function: Implementation) -> Implementation:
-    VARIATIONS[function.__name__.replace("_", "-")] = function
-    return function
+    PLAIN[function.__name__.replace("_", "-")] = honest = of_plain_cases(function)
+    return honest
 
 
 def vectors(case: Case) -> tuple[Array, Array, Array]:
@@ -180,9 +212,9 @@ def in_blocks(size: int) -> Implementation:
     return online
 
 
-VARIATIONS["online-softmax-key-by-key"] = in_blocks(1)
-VARIATIONS["online-softmax-in-blocks-of-two"] = in_blocks(2)
-VARIATIONS["online-softmax-in-blocks-of-sixteen"] = in_blocks(16)
+PLAIN["online-softmax-key-by-key"] = of_plain_cases(in_blocks(1))
+PLAIN["online-softmax-in-blocks-of-two"] = of_plain_cases(in_blocks(2))
+PLAIN["online-softmax-in-blocks-of-sixteen"] = of_plain_cases(in_blocks(16))
 
 
 @variation
@@ -246,9 +278,190 @@ def reordered(order: Callable[[int], Array]) -> Implementation:
     return attention
 
 
-VARIATIONS["reversed-channels-and-keys"] = reordered(lambda count: np.arange(count)[::-1])
-VARIATIONS["shuffled-channels-and-keys"] = reordered(lambda count: np.random.default_rng(5).permutation(count))
+PLAIN["reversed-channels-and-keys"] = of_plain_cases(reordered(lambda count: np.arange(count)[::-1]))
+PLAIN["shuffled-channels-and-keys"] = of_plain_cases(
+    reordered(lambda count: np.random.default_rng(5).permutation(count))
+)
+
+
+# With all features
+
+
+def _featured(function: Implementation) -> Implementation:
+    FEATURED[function.__name__.replace("_", "-") + "-with-features"] = function
+    return function
+
+
+def _scaled_queries(case: Case, queries: Array, keys: Array) -> Array:
+    return np.einsum("hid,hjd->hij", queries * case.scale, keys)
+
+
+FEATURED["scale-folded-into-queries-with-features"] = STEPS.but(product=_scaled_queries)
+
+
+def _tempered_queries(case: Case, queries: Array, keys: Array) -> Array:
+    own = case.features.get("temperature", {})
+    factor = case.scale / own.get("heads", np.ones(1))[:, None, None] / own.get("rows", np.ones(1))[:, None]
+    return np.einsum("hid,hjd->hij", queries * factor, keys)
+
+
+FEATURED["temperature-folded-into-queries"] = STEPS.but(product=_tempered_queries, temperature=lambda _, scores: scores)
+
+
+def _added(case: Case, scores: Array, seen: Array) -> Array:
+    if "fill" in case.features:
+        return scores * seen + case.features["fill"] * ~seen
+    return scores + np.where(seen, 0.0, -np.inf)
+
+
+def _triangle(case: Case) -> Array:
+    first = int(distance(case)[0, 0])
+    return np.broadcast_to(np.tril(np.ones(case.scores_shape[1:], dtype=bool), first), case.scores_shape)
+
+
+def _band(case: Case) -> Array:
+    left, right = case.features["window"]
+    first, ones = int(distance(case)[0, 0]), np.ones(case.scores_shape[1:], dtype=bool)
+    lower = ones if right is None else np.tril(ones, first + right)
+    upper = ones if left is None else np.triu(ones, first - left)
+    return np.broadcast_to(lower & upper, case.scores_shape)
+
+
+FEATURED["masks-as-an-added-matrix-of-triangles"] = STEPS.but(hide=_added, causal=_triangle, window=_band)
+
+
+def _by_matrices(case: Case, side: str, rows: Array) -> Array:
+    """Multiply each row with a matrix of its own, block-diagonal but for the layout."""
+    angles, dims = angles_of(case, side), dims_of(case)
+    matrices = np.stack([np.eye(case.d_k)] * rows.shape[1])
+    for pair in range(dims // 2):
+        a, b = (pair, pair + dims // 2) if layout_of(case) == "half" else (2 * pair, 2 * pair + 1)
+        cos, sin = np.cos(angles[:, pair]), np.sin(angles[:, pair])
+        matrices[:, a, a], matrices[:, b, b], matrices[:, a, b], matrices[:, b, a] = cos, cos, -sin, sin
+    return np.einsum("tab,htb->hta", matrices, rows)
+
+
+def _by_complex_numbers(case: Case, side: str, rows: Array) -> Array:
+    dims = dims_of(case)
+    if layout_of(case) == "interleaved":
+        pairs = np.ascontiguousarray(rows[..., :dims]).view(np.complex128) * np.exp(1j * angles_of(case, side))
+        return np.concatenate([pairs.view(np.float64), rows[..., dims:]], axis=-1)
+    pairs = (rows[..., : dims // 2] + 1j * rows[..., dims // 2 : dims]) * np.exp(1j * angles_of(case, side))
+    return np.concatenate([pairs.real, pairs.imag, rows[..., dims:]], axis=-1)
+
+
+def _by_half_turned_rows(case: Case, side: str, rows: Array) -> Array:
+    """Rotate as model code does: x·cos + rotate_half(x)·sin."""
+    angles, dims = angles_of(case, side), dims_of(case)
+    some = rows[..., :dims]
+    if layout_of(case) == "half":
+        angles = np.concatenate([angles, angles], axis=-1)
+        half = np.concatenate([-some[..., dims // 2 :], some[..., : dims // 2]], axis=-1)
+    else:
+        angles = np.repeat(angles, 2, axis=-1)
+        half = np.stack([-some[..., 1::2], some[..., ::2]], axis=-1).reshape(some.shape)
+    return np.concatenate([some * np.cos(angles) + half * np.sin(angles), rows[..., dims:]], axis=-1)
+
+
+FEATURED["rotation-by-matrices"] = STEPS.but(rotation=_by_matrices)
+FEATURED["rotation-by-complex-numbers"] = STEPS.but(rotation=_by_complex_numbers)
+FEATURED["rotation-by-half-turned-rows"] = STEPS.but(rotation=_by_half_turned_rows)
+
+
+def _by_length(case: Case, side: str, rows: Array) -> Array:
+    """Divide by the length that numpy gives, eps as one more channel of it."""
+    own, eps = case.features["qk_norm"], eps_of(case)
+    rows = rows @ (np.eye(case.d_k) - 1 / case.d_k) if own["kind"] == "layer" else rows
+    width = 1 if own["kind"] == "l2" else case.d_k
+    ones = np.full((*rows.shape[:2], 1), math.sqrt(eps * width))
+    length = np.linalg.norm(np.concatenate([rows, ones], axis=-1), axis=-1, keepdims=True)
+    return rows / length * math.sqrt(width) * gain_of(case, side)
+
+
+FEATURED["norm-by-lengths"] = STEPS.but(norm=_by_length)
+
+
+@_featured
+def in_blocks_of_two(case: Case) -> Trace:
+    """Attend online: a running maximum, which the added keys begin, a running sum and a running output."""
+    if "normaliser" in case.features:
+        raise NotImplementedError("features: normaliser")
+    queries, keys, values = STEPS.vectors(case, "q"), STEPS.vectors(case, "k"), biased_values(case)
+    scores, extra = STEPS.scores(case, queries, keys), STEPS.columns(case, queries)
+    peak, total, output = np.full(scores.shape[:2], -np.inf), np.zeros(scores.shape[:2]), np.zeros_like(values[:, :1])
+    blocks: list[tuple[Array, Array | None]] = [
+        (logit[..., None], v if v is None else v[:, None]) for logit, v in extra
+    ]
+    blocks += [(scores[..., at : at + 2], values[:, at : at + 2]) for at in range(0, scores.shape[2], 2)]
+    for part, rows in blocks:
+        higher = np.maximum(peak, part.max(axis=-1))
+        base = np.where(np.isfinite(higher), higher, 0.0)  # nothing seen yet
+        powers, kept = np.exp(part - base[..., None]), np.exp(peak - base)
+        total = total * kept + powers.sum(axis=-1)
+        output = output * kept[..., None]
+        output = output if rows is None else output + np.einsum("hij,hjd->hid", powers, rows)
+        peak = higher
+    weights = np.exp(scores - peak[..., None]) / total[..., None]
+    inside = {"scores": scores, "weights": weights, "lse": peak + np.log(total)}
+    return Trace(output / total[..., None], inside)
+
+
+@_featured
+def added_keys_among_the_others(case: Case) -> Trace:
+    """Let added keys stand before the others, with values of zeros where they have none, in one product."""
+    if "normaliser" in case.features:
+        return STEPS(case)
+    queries, values = STEPS.vectors(case, "q"), biased_values(case)
+    scores, extra = STEPS.scores(case, queries, STEPS.vectors(case, "k")), STEPS.columns(case, queries)
+    zeros = np.zeros((len(case.q), case.d_v))
+    logits = np.concatenate([*(logit[..., None] for logit, _ in extra), scores], axis=-1)
+    rows = np.concatenate([*((zeros if value is None else value)[:, None] for _, value in extra), values], axis=1)
+    lse = np.logaddexp.reduce(logits, axis=-1)
+    weights = np.exp(logits - lse[..., None])
+    inside = {"scores": scores, "weights": weights[..., len(extra) :], "lse": lse}
+    return Trace(weights @ rows, inside)
+
+
+def _in_base_two(case: Case, scores: Array, extra: list[Column]) -> tuple[Array, Array, Array]:
+    logits = np.concatenate([scores, *(logit[..., None] for logit, _ in extra)], axis=-1) * LOG2E
+    peak = logits.max(axis=-1, keepdims=True)
+    powers = np.exp2(logits - peak)
+    total = powers.sum(axis=-1, keepdims=True)
+    weights = powers / total
+    return weights[..., : scores.shape[-1]], weights[..., scores.shape[-1] :], ((peak + np.log2(total)) / LOG2E)[..., 0]
+
+
+FEATURED["base-two-with-features"] = STEPS.but(normalise=_in_base_two)
+
+
+@_featured
+def bias_turned_by_itself(case: Case) -> Trace:
+    """Rotate vectors and biases one by one where nothing but the rotation comes after the biases."""
+    if order(case)[-2:] != ["bias", "rotation"]:
+        return STEPS(case)
+
+    def late(case: Case) -> list[str]:
+        return order(case)[:-1]
+
+    def add_turned(case: Case, side: str, rows: Array) -> Array:
+        bias = add_bias(case, side, np.zeros_like(rows))
+        return STEPS.rotation(case, side, rows) + STEPS.rotation(case, side, bias)
+
+    return STEPS.but(order=late, bias=add_turned)(case)
+
+
+@_featured
+def value_bias_by_the_sum_of_the_weights(case: Case) -> Trace:
+    """Mix the values without their bias, and add the bias times what a row sums to."""
+
+    def mix(case: Case, weights: Array, values: Array) -> Array:
+        return np.einsum("hij,hjd->hid", weights, values) + weights.sum(axis=-1, keepdims=True) * value_bias(case)
+
+    return STEPS.but(values=values_of, mix=mix)(case)
+
+
+VARIATIONS: dict[str, Implementation] = PLAIN | FEATURED
 
 
 def output_only(case: Case) -> Trace:
-    return Trace(plain(case).output)
+    return Trace(STEPS(case).output)

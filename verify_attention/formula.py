@@ -26,7 +26,7 @@ from verify_attention.model import (
     Vectors,
 )
 from verify_attention.products import exact_product
-from verify_attention.roundoff import TINIEST, accumulated
+from verify_attention.roundoff import TINIEST, UNIT, accumulated
 
 SPARE = 12
 
@@ -97,8 +97,20 @@ def scores(case: Case) -> Estimate:
     found, seen = uncovered(case), departures.visible(case)
     if seen is None:
         return found
-    error = np.where(seen, np.broadcast_to(found.error, seen.shape), 0.0)
-    return Estimate(np.where(seen, found.value, departures.hidden_score(case)), error)
+    fill = departures.hidden_score(case)
+    error = np.where(seen, np.broadcast_to(found.error, seen.shape), given(fill))
+    return Estimate(np.where(seen, found.value, fill), error)
+
+
+def given(number: Array | float) -> Array:
+    """Bound what softmax does with a logit or a fill x, which has no error of its own.
+
+    x − max and the LSE are rounded by u of their size, and by a few more in base two: 6u·|x| (`SPARE` has it for a
+    computed score). It only matters where x > 0: an x below 0 that is the row's largest is no larger in size than the
+    computed scores below it, and an x that is not the largest has the share exp(−g) at g below, so that its error
+    counts with g·exp(−g) < 1.
+    """
+    return 6 * UNIT * np.maximum(number, 0.0)
 
 
 @once_per_case
@@ -113,7 +125,8 @@ def row_error(case: Case) -> Array:
     """Bound the error of every score of a row, added keys included, `[H, Tq, 1]`."""
     error = np.broadcast_to(scores(case).error, case.scores_shape).max(axis=-1, keepdims=True)
     for logit, _ in columns(case):
-        error = np.maximum(error, np.broadcast_to(logit.error, error.shape[:2])[..., None])
+        own = logit.error + given(logit.value)
+        error = np.maximum(error, np.broadcast_to(own, error.shape[:2])[..., None])
     return error
 
 

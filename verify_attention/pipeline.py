@@ -87,6 +87,14 @@ def mixed_values(case: Case, weights: Array) -> Array:
     return weights + weights.sum(axis=-1, keepdims=True) * bias[case.kv_head]
 
 
+def merged_heads(projection: Array, output: Array) -> Array:
+    """Return the heads' outputs `[H, Tq, d_v]` side by side, times W_O `[H, d_v, d_out]`: `[Tq, d_out]`."""
+    heads, width, out = projection.shape
+    side_by_side = output.swapaxes(-3, -2).reshape(*output.shape[:-3], -1, heads * width)
+    layer: Array = side_by_side @ projection.reshape(heads * width, out)
+    return layer
+
+
 @dataclass(frozen=True)
 class Pipeline:
     """The stages in their order. Called with a case, it is an `Implementation`."""
@@ -98,10 +106,18 @@ class Pipeline:
     columns: Callable[[Case, Array], list[Column]] = added_columns
     softmax: Callable[[Array], tuple[Array, Array]] = softmax
     mix: Callable[[Case, Array], Array] = mixed_values
+    layer: Callable[[Array, Array], Array] = merged_heads
     independent_heads: bool = False  # no stage looks at more than one head with its keys and values
 
     def __call__(self, case: Case) -> Trace:
         """Run the stages on a case and show everything."""
+        trace = self._heads(case)
+        if case.W_O is None:
+            return trace
+        return Trace(trace.output, {**trace.inside, "layer": self.layer(case.W_O, trace.output)})
+
+    def _heads(self, case: Case) -> Trace:
+        """Run the stages up to the heads' outputs."""
         queries = self.queries(case)
         scores = self.scores(case, queries, self.keys(case))
         if departures.departs(case):

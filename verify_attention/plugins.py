@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 
 from verify_attention.model import Feature, Implementation, Invariant
-from verify_attention.registry import discover
+from verify_attention.registry import discover, names
 
 
 def invariants() -> dict[str, Invariant]:
@@ -25,6 +26,12 @@ def feature(name: str) -> Feature:
     """Return one feature by the name that a case gives it, and load no other."""
     found: Feature = import_module(f"verify_attention.features.{name}").FEATURE
     return found
+
+
+def features_among(given: Iterable[object]) -> list[Feature]:
+    """Return the features that are among some names, in the order in which they act, and load no other."""
+    known = set(names("verify_attention.features"))
+    return sorted((feature(str(name)) for name in given if name in known), key=lambda each: each.order)
 
 
 def implementations() -> dict[str, Implementation]:

@@ -13,6 +13,7 @@ from verify_attention.model import CONDITIONS, Array, Case, Condition, Trace
 
 CHANGED = "a case that was changed in another way"
 NOT_STORED = "not in the results file"
+NO_LAYER = "not shown: the implementation does not show its layer"  # as the engine words it: results hold no layer
 
 
 @dataclass(frozen=True)

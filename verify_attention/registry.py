@@ -18,6 +18,12 @@ def discover(package: str, constant: str) -> dict[str, Any]:
         AttributeError: a module of the package lacks the constant.
 
     """
+    found = names(package)
+    return {name.replace("_", "-"): getattr(import_module(f"{package}.{name}"), constant) for name in found}
+
+
+@cache
+def names(package: str) -> tuple[str, ...]:
+    """Return the names of a package's modules, sorted, without loading them."""
     path = import_module(package).__path__
-    names = sorted(module.name for module in iter_modules(path) if not module.name.startswith("_"))
-    return {name.replace("_", "-"): getattr(import_module(f"{package}.{name}"), constant) for name in names}
+    return tuple(sorted(module.name for module in iter_modules(path) if not module.name.startswith("_")))

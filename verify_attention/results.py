@@ -12,7 +12,7 @@ import math
 import platform
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,8 @@ def case_entry(entry: CaseReport, detail: str = "auto") -> Document:
 def inputs(case: Case, detail: str = "auto") -> Document:
     """Return a case in the form of a case file, with every default filled in and every array at its full depth.
 
-    `values` and `bV` are null where the case gives none: the identity, and no bias.
+    `values` and `bV` are null where the case gives none: the identity, and no bias. `W_O` and `latent` are there only
+    where the case has them.
     """
     largest = LARGEST["full" if detail == "full" else "auto"]
 
@@ -130,6 +131,8 @@ def inputs(case: Case, detail: str = "auto") -> Document:
         "bK": kept(case.bK),
         "values": kept(case.values),
         "bV": kept(case.bV),
+        **({} if case.W_O is None else {"W_O": kept(case.W_O)}),
+        **({} if case.latent is None else {"latent": parameters(vars(case.latent))}),
         "scale": case.scale,
         "features": {name: parameters(value) for name, value in case.features.items()},
         "expect": dict(case.expect),
@@ -176,6 +179,16 @@ def number(value: float | None) -> float | None:
 
 def finding_entry(finding: Finding) -> Document:
     """Return what the document holds of one finding."""
+    return _entry(finding) if finding.worst is not None else _unmeasured(finding)
+
+
+@lru_cache(4096)
+def _unmeasured(finding: Finding) -> Document:
+    """Return what `_entry` does, the same object for equal findings: most cases are not asked for the same claims."""
+    return _entry(finding)
+
+
+def _entry(finding: Finding) -> Document:
     return {
         "invariant": finding.invariant,
         "status": finding.status,

@@ -71,6 +71,8 @@ def output(case: Case) -> Array:
     added = [column.value for _, column in formula.columns(case)] if departs(case) else []
     for value in added:
         largest = largest if value is None else np.maximum(largest, np.abs(value))
+    if departs(case) and formula.weights(case) is not None:  # each weight errs by itself, and they may sum to n
+        largest = largest * case.keys.shape[1]
     return _output_bound(case, weights(case), largest[:, None])
 
 

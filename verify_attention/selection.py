@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.departures import in_order
-from verify_attention.model import Array, Case, Indices
+from verify_attention.model import Array, Case, Indices, Latent
 from verify_attention.plugins import feature
 
 AXES = {
@@ -20,7 +20,9 @@ AXES = {
     "bK": ("G", "d_k"),
     "values": ("G", "Tk", "d_v"),
     "bV": ("G", "d_v"),
+    "W_O": ("H", "d_v", "d_out"),
 }
+LATENT_AXES = {"c": ("Tk", "d_c"), "W_UK": ("H", "d_c", "d_n"), "W_UV": ("H", "d_c", "d_v")}
 
 
 def rows(case: Case, chosen: Indices) -> Case:
@@ -41,17 +43,25 @@ def heads(case: Case, chosen: Indices) -> Case:
     return _chosen(case, {"H": chosen, "G": case.kv_head[chosen]})
 
 
-def first_tokens(case: Case, queries: int, keys: int) -> Case:
-    """Return the case as it was when it had so many queries and keys: nothing but the alignment gives positions."""
-    return _chosen(with_values(case), {"Tq": np.arange(queries), "Tk": np.arange(keys)})
+def first_tokens(case: Case, queries: int, keys: int, since: int = 0) -> Case:
+    """Return the case as it was when it had so many queries and keys: nothing but the alignment gives positions.
+
+    Of the queries, those before `since` are left out: they came at an earlier step.
+    """
+    return _chosen(with_values(case), {"Tq": np.arange(since, queries), "Tk": np.arange(keys)})
+
+
+def values(case: Case) -> Array:
+    """Return the values, `[G, Tk, d_v]`: copies of the identity where the case gives none."""
+    if case.values is not None:
+        return case.values
+    identity = np.eye(case.d_v)
+    return np.broadcast_to(identity, (len(case.keys), *identity.shape)).copy()
 
 
 def with_values(case: Case) -> Case:
     """Return the case with explicit values."""
-    if case.values is not None:
-        return case
-    identity = np.eye(case.d_v)
-    return case.but(values=np.broadcast_to(identity, (len(case.keys), *identity.shape)).copy())
+    return case if case.values is not None else case.but(values=values(case))
 
 
 def spelled_out(case: Case) -> Case:
@@ -96,7 +106,10 @@ def _parts(case: Case, chosen: Mapping[str, Any]) -> dict[str, Any]:
         return array
 
     arrays = {name: getattr(case, name) for name in AXES}
-    parts = {name: taken(array, AXES[name]) for name, array in arrays.items() if array is not None}
+    parts: dict[str, Any] = {name: taken(array, AXES[name]) for name, array in arrays.items() if array is not None}
+    if case.latent is not None:
+        latent = {name: taken(getattr(case.latent, name), axes) for name, axes in LATENT_AXES.items()}
+        parts["latent"] = Latent(**latent)
     return {**parts, "features": _parameters(case, taken)}
 
 

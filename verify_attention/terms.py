@@ -103,18 +103,30 @@ def _gain(case: Case) -> Array:
 def key_term(case: Case, condition: Condition) -> Array:
     """Return what bK and the key shifts add to every score, `[H, Tq, Tk]`, or `[H, Tq, 1]` where that is one number.
 
-    It is 0 where a key is hidden, and in rows of one key, whose weights tell nothing.
+    It is 0 where a key is hidden.
     """
     if departs(case):
-        rows = telling(case)
-        moved = _moved(case, "q" if "q" in condition else "none", condition)
-        return moved if rows is None else moved * rows
+        return _moved(case, "q" if "q" in condition else "none", condition)
     four = terms(case)
     added = row_shift(case, condition)[..., None]
     if four.q_shifts is None or four.bQ_shifts is None:
         return added
     shifts = four.q_shifts + four.bQ_shifts[:, None] if "q" in condition else four.q_shifts
     return added + case.scale * shifts
+
+
+def at_stake(case: Case, condition: Condition) -> Array:
+    """Return what a K bias may move in each row's scores: 0 where nothing can be said of the row's weights.
+
+    A feature may take a bias out again, as LayerNorm does with one that all channels share; then it is what the bias
+    adds to plain attention that an implementation without the feature would show.
+    """
+    if not departs(case):
+        return key_term(case, condition)
+    plain = case.but(features={})
+    moved = np.maximum(np.abs(key_term(case, condition)), np.abs(row_shift(plain, condition))[..., None])
+    rows = telling(case)
+    return moved if rows is None else moved * rows
 
 
 def _moved(case: Case, before: Condition, after: Condition) -> Array:

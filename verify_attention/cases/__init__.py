@@ -25,20 +25,22 @@ _NAMELESS = Flaw(("name",), "is missing; it is required where a file holds sever
 
 
 def load_cases(
-    paths: str | PathLike[str] | Sequence[str | Path] = (), *, progress: Callable[[int, int], None] | None = None
+    paths: str | PathLike[str] | Sequence[str | Path] = (),
+    *,
+    shipped: str = "article",
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Case]:
     """Return the cases that some paths mean, in the order of their files' paths, then of the documents.
 
-    A path is a file, a folder or `file.yaml::name`; none means the cases of the article. One may be given by itself.
-    `progress` is called after
-    each file with the number of files read and of all.
+    A path is a file, a folder or `file.yaml::name`; none means the `shipped` folder, by default the cases of the
+    article. One may be given by itself. `progress` is called after each file with the number of files read and of all.
 
     Raises:
         UsageError: a path does not exist, a folder holds no case, or a file has no document of that name.
         CasesRefusedError: files have problems; all of all files are listed.
 
     """
-    files, problems = find([str(paths)] if isinstance(paths, str | PathLike) else paths)
+    files, problems = find([str(paths)] if isinstance(paths, str | PathLike) else paths, shipped)
     cases: list[Case] = []
     places: list[tuple[int, int]] = []
     missing: list[str] = []

@@ -51,7 +51,7 @@ def read(
     level = nesting(value)
     if level not in levels:
         found = f"has {count(level, 'levels')} of lists"
-        flaws.append((path, f"{found}, allowed are {_shapes(axes, levels)}"))
+        flaws.append((path, f"{found}, allowed {'are' if len(levels) > 1 else 'is'} {_shapes(axes, levels)}"))
         return None
     kind = _FLAGS if flags else _NUMBERS
     array = kind.array(value) if _regular(value, axes[-level:], kind) else None
@@ -72,7 +72,9 @@ def nesting(value: Any) -> int:
 
 
 def _shapes(axes: Sequence[Axis], levels: Sequence[int]) -> str:
-    return join((f"[{', '.join(axis.letter for axis in axes[-level:])}]" for level in levels), "or")
+    return join(
+        (f"[{', '.join(axis.letter for axis in axes[-level:])}]" if level else "a number" for level in levels), "or"
+    )
 
 
 def _regular(value: list[Any], axes: Sequence[Axis], kind: _Kind) -> bool:

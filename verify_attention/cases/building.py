@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from verify_attention import departures, validation
-from verify_attention.cases import arrays
+from verify_attention.cases import arrays, layers
 from verify_attention.cases.arrays import Axis
-from verify_attention.model import CONDITIONS, QUANTITIES, Array, Case, Hides, Published
-from verify_attention.plugins import feature, features
+from verify_attention.model import CONDITIONS, QUANTITIES, Array, Case, Feature, Hides, Latent, Published
+from verify_attention.plugins import features_among
 from verify_attention.validation.messages import Flaw
 from verify_attention.validation.skeletons import finite
 from verify_attention.wording import Path, count, describe, join
@@ -29,10 +29,12 @@ def build(document: Any, **known: Any) -> tuple[Case | None, list[Flaw]]:
         return None, [Flaw((), f"is {describe(document)}, a case is a mapping")]
     shapes = _Shapes(document)
     flaws = validation.flaws(shapes.rest(), "case") + [Flaw(*flaw) for flaw in shapes.flaws]
+    if any(flaw.meant == "projections" for flaw in flaws):  # they would give what seems to be missing
+        flaws = [flaw for flaw in flaws if not flaw.lacks]
     if flaws:
         return None, flaws
     case = _with_features(_case(document, shapes, known), document, shapes)
-    flaws = list(_refused(case)) if case.features else []
+    flaws = [*layers.refused(case), *(_refused(case) if case.features else ())]
     return (None, flaws) if flaws else (case, [])
 
 
@@ -44,6 +46,8 @@ def _case(document: dict[str, Any], shapes: _Shapes, known: dict[str, Any]) -> C
         bK=shapes.heads(("bK",), "keys", 2),
         values=shapes.optional(("values",), "keys", 3),
         bV=shapes.optional(("bV",), "keys", 2),
+        W_O=shapes.optional(("W_O",), "q", 3),
+        latent=shapes.latent(),
         scale=float(document["scale"]) if "scale" in document else 1 / math.sqrt(document["d_k"]),
         expect=dict(document.get("expect", {})),
         published=_published(document, shapes),
@@ -57,11 +61,11 @@ def _case(document: dict[str, Any], shapes: _Shapes, known: dict[str, Any]) -> C
 def _with_features(case: Case, document: dict[str, Any], shapes: _Shapes) -> Case:
     """Return the case with its features: arrays at their full depth, and every default filled in."""
     given = document.get("features", {})
-    names = [name for name in features() if name in given] if given else []
-    case = case.but(features={name: shapes.parameters(name, given[name], case) for name in names})
-    for name in names:
-        complete = feature(name).complete(case.features[name], case)
-        case = case.but(features={**case.features, name: complete})
+    acting = features_among(given)
+    case = case.but(features={each.name: shapes.parameters(each, given[each.name], case) for each in acting})
+    for each in acting:
+        complete = each.complete(case.features[each.name], case)
+        case = case.but(features={**case.features, each.name: complete})
     return case
 
 
@@ -73,11 +77,12 @@ def _refused(case: Case) -> Iterator[Flaw]:
     seen = departures.visible(case)
     empty = [] if seen is None else np.argwhere(~seen.any(axis=-1)).tolist()
     if empty:
-        name = next(each.name for each in reversed(acting) if isinstance(each.act, Hides))
-        rows = [f"head {head}, row {row}" for head, row in empty[:_MOST_ROWS]]
+        *others, name = (each.name for each in acting if isinstance(each.act, Hides))
+        rows = [f"row {row} of head {head}" for head, row in empty[:_MOST_ROWS]]
         more = [f"{len(empty) - _MOST_ROWS} more"] if len(empty) > _MOST_ROWS else []
-        which = f"{case.id}: {join([*rows, *more])}"
-        yield Flaw(("features", name), f"leaves no key visible to {which}; each row must see at least one")
+        together = f", together with {join(others)}," if others else ""
+        which = f"{join([*rows, *more])} in {case.id}"
+        yield Flaw(("features", name), f"leaves{together} no key visible to {which}; each row must see at least one")
 
 
 def _published(document: dict[str, Any], shapes: _Shapes) -> Published | None:
@@ -104,6 +109,20 @@ class _Shapes:
         self._judged: dict[Path, Any] = {}
         self._arrays: dict[Path, Array] = {}
         width = self._width()
+        self._latent: Latent | None = None
+        axes = self._read_layer(width) if "projections" in document else self._read_attention(width)
+        self._read_published(axes)
+        self._read_features(axes)
+
+    def _read_layer(self, width: Axis) -> dict[str, Axis]:
+        """Read a whole layer, and return its sizes."""
+        layer = layers.layer_of(self._document, width, self._read, self.flaws)
+        self._arrays |= {(name,): array for name, array in layer.arrays.items()}
+        self._latent = layer.latent
+        return layer.axes
+
+    def _read_attention(self, width: Axis) -> dict[str, Axis]:
+        """Read queries, keys, values, biases and what stands beside them, and return their sizes."""
         self._read(("q",), (Axis("H", "heads"), Axis("Tq", "rows"), width), (1, 2, 3))
         self._read(("keys",), (Axis("G", "heads"), Axis("Tk", "rows"), width), (2, 3))
         heads, kv_heads = self._axis("H", "heads", "q", 3), self._axis("G", "heads", "keys", 3)
@@ -118,10 +137,24 @@ class _Shapes:
         self._read(("values",), (kv_heads, keys, Axis("d_v", "numbers")), value_levels)
         value_width = self._value_width(keys)
         self._read(("bV",), (kv_heads, value_width), (1, 2))
+        self._read(("W_O",), (heads, value_width._replace(unit="rows"), Axis("d_out", "numbers")), (3,))
+        self._read_latent(heads, keys, value_width)
         rows = self._axis("Tq", "rows", "q", 2)
-        self._read_published(heads, keys, value_width)
-        axes = {"H": heads, "G": kv_heads, "Tq": rows, "Tk": keys, "d_k": width, "d_v": value_width}
-        self._read_features(axes)
+        return {"H": heads, "G": kv_heads, "Tq": rows, "Tk": keys, "d_k": width, "d_v": value_width}
+
+    def _read_latent(self, heads: Axis, keys: Axis, value_width: Axis) -> None:
+        """Read what latent attention stores, and how heads read it."""
+        c = self._read(("latent", "c"), (keys, Axis("d_c", "numbers")), (2,))
+        known = "" if c is None else f"c has {count(c.shape[1], 'numbers')} in each row"
+        stored = Axis("d_c", "rows", None if c is None else c.shape[1], known)
+        W_UK = self._read(("latent", "W_UK"), (heads, stored, Axis("d_n", "numbers")), (3,))
+        W_UV = self._read(("latent", "W_UV"), (heads, stored, value_width), (3,))
+        if c is not None and W_UK is not None and W_UV is not None:
+            self._latent = Latent(c, W_UK, W_UV)
+
+    def latent(self) -> Latent | None:
+        """Return what latent attention stores; None where the case is none."""
+        return self._latent
 
     def rest(self) -> dict[str, Any]:
         """Return the document with a small array in the place of each that was judged here, good or bad.
@@ -136,13 +169,13 @@ class _Shapes:
             inner[path[-1]] = stand_in
         return rest
 
-    def parameters(self, name: str, given: Any, case: Case) -> Any:
+    def parameters(self, feature: Feature, given: Any, case: Case) -> Any:
         """Return a feature's parameters, with its arrays at their full depth: what is given once is repeated."""
         sizes = {"H": len(case.q), "G": len(case.keys), "Tq": case.q.shape[1], "Tk": case.keys.shape[1]}
         sizes |= {"d_k": case.d_k, "d_v": case.d_v}
         parameters = dict(given) if isinstance(given, dict) else given
-        for path, shape in feature(name).arrays.items():
-            array = self._arrays.get(("features", name, *path))
+        for path, shape in feature.arrays.items():
+            array = self._arrays.get(("features", feature.name, *path))
             if array is None:
                 continue
             whole = np.broadcast_to(array, [sizes[letter] for letter in shape.axes]).copy()
@@ -163,17 +196,19 @@ class _Shapes:
         size = self._size(of, 3) or 1
         return whole if len(whole) == size else np.broadcast_to(whole, (size, *whole.shape[1:])).copy()
 
-    def _read(self, path: Path, axes: tuple[Axis, ...], levels: tuple[int, ...], *, flags: bool = False) -> None:
-        """Read one array, where the document has it."""
+    def _read(
+        self, path: Path, axes: tuple[Axis, ...], levels: tuple[int, ...], *, flags: bool = False
+    ) -> Array | None:
+        """Read one array, where the document has it; None where it has none that is right."""
         value: Any = self._document
         for step in path:
             if not isinstance(value, dict) or step not in value:
-                return
+                return None
             value = value[step]
         if value is None and path in {("values",), ("bV",)}:
-            return
+            return None
         if 0 in levels and not isinstance(value, list):
-            return  # the schema judges it
+            return None  # the schema judges it
         stand_in: Any = flags or 0
         for _ in range(max(levels[0], 1)):
             stand_in = [stand_in]
@@ -181,27 +216,24 @@ class _Shapes:
         array = arrays.read(value, path, axes, levels, self.flaws, flags=flags)
         if array is not None:
             self._arrays[path] = array
+        return array
 
     def _read_features(self, axes: dict[str, Axis]) -> None:
         """Read the arrays among the parameters of features; names and anything else are the schema's."""
         given = self._document.get("features")
-        for name, each in features().items() if isinstance(given, dict) and given else ():
+        for each in features_among(given) if isinstance(given, dict) else ():
             for path, shape in each.arrays.items():
-                self._read(
-                    ("features", name, *path),
-                    tuple(axes[letter] for letter in shape.axes),
-                    shape.levels,
-                    flags=shape.flags,
-                )
+                *outer, last = (axes[letter] for letter in shape.axes)
+                innermost = last._replace(unit="flags" if shape.flags else "numbers")
+                self._read(("features", each.name, *path), (*outer, innermost), shape.levels, flags=shape.flags)
 
-    def _read_published(self, heads: Axis, keys: Axis, value_width: Axis) -> None:
+    def _read_published(self, axes: dict[str, Axis]) -> None:
         levels = (self._arrays[("q",)].ndim,) if ("q",) in self._arrays else (1, 2, 3)
-        rows = self._axis("Tq", "rows", "q", 2)
-        keys = keys._replace(unit="numbers")
+        keys = axes["Tk"]._replace(unit="numbers")
         for quantity in QUANTITIES:
-            width = value_width if quantity == "output" else keys
+            width = axes["d_v"] if quantity == "output" else keys
             for condition in CONDITIONS:
-                self._read(("published", quantity, condition), (heads, rows, width), levels)
+                self._read(("published", quantity, condition), (axes["H"], axes["Tq"], width), levels)
 
     def _size(self, name: str, from_end: int) -> int | None:
         """Return the length of an axis of an array, counted from its last; None where the array could not be read."""

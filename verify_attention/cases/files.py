@@ -40,17 +40,17 @@ class CaseFile:
         self.whole = self.whole or other.whole
 
 
-def find(paths: Sequence[str | Path]) -> tuple[list[CaseFile], list[Problem]]:
+def find(paths: Sequence[str | Path], shipped: str = "article") -> tuple[list[CaseFile], list[Problem]]:
     """Return the files that some paths mean, sorted, each once; and the folders that cannot be read, as problems.
 
-    No path means the cases of the article, which are part of the package.
+    No path means a folder of shipped cases, which are part of the package.
 
     Raises:
         UsageError: a path does not exist or is no YAML file, or a folder holds no case.
 
     """
     if not paths:
-        return _shipped(), []
+        return _shipped(shipped), []
     found: dict[str, CaseFile] = {}
     problems: list[Problem] = []
     for given in paths:
@@ -67,9 +67,9 @@ def find(paths: Sequence[str | Path]) -> tuple[list[CaseFile], list[Problem]]:
     return sorted(named, key=lambda file: PurePath(file.name).parts), problems
 
 
-def _shipped() -> list[CaseFile]:
+def _shipped(folder: str) -> list[CaseFile]:
     root = resources.folder("cases")
-    files = sorted(_walk(root / "article", (), []), key=lambda path: path.parts)
+    files = sorted(_walk(root / folder, (), []), key=lambda path: path.parts)
     below = [path.relative_to(root) for path in files]
     return [CaseFile(root / path, _id(path), SHIPPED + path.as_posix(), shown="") for path in below]
 

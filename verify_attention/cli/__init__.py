@@ -17,6 +17,7 @@ import click
 from verify_attention import __version__
 from verify_attention.cli.choices import echo, give_up
 from verify_attention.cli.gate import gate
+from verify_attention.cli.map import show_map
 from verify_attention.cli.run import run
 from verify_attention.cli.tables import tables
 from verify_attention.cli.texts import explain, list_plugins, schema, validate
@@ -49,7 +50,7 @@ def group() -> None:
     """
 
 
-for command in (run, gate, tables, validate, explain, list_plugins, schema):
+for command in (run, gate, tables, show_map, validate, explain, list_plugins, schema):
     group.add_command(version(command))
 
 

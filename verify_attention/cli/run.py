@@ -168,8 +168,10 @@ def _judged(cases: list[Case], reports: Iterable[CaseReport], options: Options) 
         for done, entry in enumerate(reports, 1):
             yield entry
             bar.show(done, len(cases))
+            if options.maxfail is None:
+                continue
             broken += sum(finding.status in BROKEN for finding in entry.findings)
-            if options.maxfail is not None and broken >= options.maxfail:
+            if broken >= options.maxfail:
                 return
 
 

@@ -1,4 +1,4 @@
-"""`verify-attention tables`: the article's tables, from any cases."""
+"""`verify-attention tables`: the article's tables, or that of structures, from any cases."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ LARGEST = 4096  # scores; larger tables are no tables
 @click.command(short_help="Print the article's tables.")
 @paths_argument
 @click.option(
+    "--of",
+    "subject",
+    type=click.Choice(["article", "structures"]),
+    default="article",
+    show_default=True,
+    help="Scores and weights, or what MHA, MQA, GQA and MLA keep of each token.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["rich", "markdown", "csv", "latex"]),
@@ -30,13 +38,21 @@ LARGEST = 4096  # scores; larger tables are no tables
 @click.option("--decimals", type=click.IntRange(0, 17), default=6, show_default=True, help="Decimals of each number.")
 @click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id or among their tags.")
 @color_option
-def tables(paths: tuple[str, ...], form: str, lang: str, decimals: int, text: str | None, color: str) -> int:
+def tables(
+    paths: tuple[str, ...], subject: str, form: str, lang: str, decimals: int, text: str | None, color: str
+) -> int:
     """Print scores and weights of the cases in PATH under the four conditions, as the article does.
 
     Says whether every published number is reproduced and how the article's checks went (on stderr, unless the form
     is rich); exit code 1 if one did not hold.
     Without PATH, the built-in cases of the article.
+
+    With --of structures, say of each case how many numbers a layer caches. Without PATH, the built-in cases of equal
+    size, one for each structure.
     """
+    if subject == "structures":
+        _structures(paths, form, lang, text, use_color(color))
+        return ExitCode.OK
     from verify_attention import engine  # noqa: PLC0415
     from verify_attention.cases import load_cases  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
@@ -59,6 +75,17 @@ def tables(paths: tuple[str, ...], form: str, lang: str, decimals: int, text: st
     checks, all_held = _checks(reports)
     echo(said + checks + _too_large(cases, small), err=form != "rich")
     return ExitCode.OK if held and all_held else ExitCode.BROKEN
+
+
+def _structures(paths: tuple[str, ...], form: str, lang: str, text: str | None, color: bool) -> None:
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+    from verify_attention.reports import structures  # noqa: PLC0415
+
+    made = structures.table(chosen_cases(load_cases(paths, shipped="structures"), text), lang)
+    if form == "rich":
+        echo(_rich([made], color))
+    else:
+        emit({"markdown": structures.markdown, "csv": structures.csv_text, "latex": structures.latex}[form](made))
 
 
 def _tables(entry: CaseReport, lang: str, decimals: int) -> list[ArticleTable]:

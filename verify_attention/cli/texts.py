@@ -53,9 +53,13 @@ def explanation(name: str) -> str:
     if name in features():
         feature = features()[name]
         losers = [key for key, invariant in invariants().items() if invariant.needs & feature.takes]
-        takes = [f"takes away: {', '.join(sorted(feature.takes))}", "so not claimed any more:", *_items(losers)]
-        head = [name, f"  {feature.claim}", "", f"acts on: {feature.stage}", ""]
-        return "\n".join([*head, *_indented(feature.derivation), "", *takes]) + "\n"
+        some = " (with some parameters)" if feature.takes_with is not None else ""
+        takes = [f"takes away: {', '.join(sorted(feature.takes)) or 'nothing'}{some if feature.takes else ''}"]
+        takes += ["so not claimed then:", *_items(losers)] if losers else []
+        place = list(features()).index(name) + 1
+        head = [name, f"  {feature.claim}", "", f"acts on: {feature.stage}, number {place} of {len(features())}"]
+        why = f"a K bias: {feature.why}"
+        return "\n".join([*head, why, "", *_indented(feature.derivation), "", *takes]) + "\n"
     invariant = invariants()[name]
     breakers = [key for key, feature in features().items() if feature.takes & invariant.needs]
     parts = [

@@ -58,6 +58,8 @@ def _own(trace: Trace, case: Case) -> Trace:
         raise CrashedError(f"returned {type(trace.inside).__name__} as the inside of its trace, expected a mapping")
     heads, rows, keys = case.scores_shape
     shapes = {"scores": (heads, rows, keys), "weights": (heads, rows, keys), "lse": (heads, rows)}
+    if case.W_O is not None:
+        shapes["layer"] = (rows, case.W_O.shape[-1])
     unknown = sorted(map(str, trace.inside.keys() - shapes.keys()))
     if unknown:
         raise CrashedError(f"returned {', '.join(unknown)}, expected any of {', '.join(shapes)}")

@@ -88,6 +88,8 @@ def _gather(
         except (CrashedError, NotOfferedError):
             continue
         for name, array in {**trace.inside, "output": trace.output}.items():
+            if name == "layer":
+                continue  # it has no heads, and a block of one head has only that head's part of it
             shape = case.scores_shape[:2] + array.shape[2:]
             traces.setdefault((condition, name), Gathering(shape, largest)).add(array)
 

@@ -33,6 +33,8 @@ LARGEST_CASE = 1024  # scores; larger cases gain nothing
 
 def shape_key(case: Case) -> Hashable | None:
     """Return what cases have in common that can be judged together; None for a case that is judged by itself."""
+    if case.W_O is not None or case.latent is not None:
+        return None  # they belong to the heads of one case
     if case.features or case.expect or case.published is not None or np.prod(case.scores_shape) > LARGEST_CASE:
         return None
     values = None if case.values is None else case.values.shape
@@ -89,10 +91,13 @@ def _judge(
 ) -> None:
     """Add one invariant's finding to every case's, and strike out the cases that are not plain."""
     reasons = [invariant.applies(case) for case in cases]
+    if all(reasons):
+        for own, case, reason in zip(found, cases, reasons, strict=True):
+            own.append(unchecked(invariant, case, str(reason)))
+        return
     best = _Best(len(cases), stack.tolerance)
-    if not all(reasons):
-        for sides in invariant.sides(stack.case, stack.attend):
-            best.add(sides)
+    for sides in invariant.sides(stack.case, stack.attend):
+        best.add(sides)
     moved = best.moved.tolist()
     for index, (case, reason, measure) in enumerate(zip(cases, reasons, best.measures(), strict=True)):
         if reason is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -71,12 +72,14 @@ class Tally:
 
 def unchecked(invariant: Invariant, case: Case, reason: str) -> Finding:
     """Return a finding on an equation that could not have failed here; believing otherwise is inconclusive."""
-    expected = case.expect.get(invariant.name)
+    return _unchecked(invariant.name, case.expect.get(invariant.name), reason)
+
+
+@lru_cache(1024)
+def _unchecked(name: str, expected: Expectation | None, reason: str) -> Finding:
     if expected is None:
-        return Finding(invariant.name, "skipped", "holds", reason=reason)
-    return Finding(
-        invariant.name, "inconclusive", expected, reason=f"expected {expected}, but nothing was checked: {reason}"
-    )
+        return Finding(name, "skipped", "holds", reason=reason)
+    return Finding(name, "inconclusive", expected, reason=f"expected {expected}, but nothing was checked: {reason}")
 
 
 def _measured(found: comparison.Measure) -> str:

@@ -29,11 +29,14 @@ def biases(case: Case) -> Array:
 
 
 def formula(case: Case, scores: Estimate) -> Estimate:
-    """Take the slope off once for each step from the query to the key, either way."""
+    """Take the slope off once for each step from the query to the key, either way.
+
+    The product is rounded on either side; the rest is for what `score_bias` names.
+    """
     steps = case.aligned[:, None] - np.arange(case.keys.shape[1])
     slopes = case.features["alibi"]["slopes"][:, None, None]
     value = scores.value - slopes * np.maximum(steps, 0) - slopes * np.maximum(-steps, 0)
-    return Estimate(value, scores.error + 4 * UNIT * (np.abs(scores.value) + np.abs(slopes * steps)))
+    return Estimate(value, scores.error + 8 * UNIT * (np.abs(scores.value) + np.abs(slopes * steps)))
 
 
 def spell_out(case: Case) -> Mapping[str, Any]:

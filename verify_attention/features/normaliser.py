@@ -85,15 +85,16 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     """Return the weights in another form, with how far the scores' errors may move them.
 
     The slope of a sigmoid is at most 1/4. Projection is not expansive: sparsemax moves by at most ‖ΔS‖ ≤ √n·max |ΔS|.
-    Which scores are the largest is sure where the last of them leads by more than twice the error.
+    Which scores are the largest is sure where the last of them leads by more than twice the error. Taking the row's
+    largest score off rounds what is g below it by g·u: exp(−g)·g·u is less than u, and of sparsemax only scores count
+    that are at most 2n below (with one farther down, the first threshold is far below the last).
     """
     own, count = case.features["normaliser"], scores.value.shape[-1]
     error = np.broadcast_to(scores.error, scores.value.shape).max(axis=-1, keepdims=True)
     if own["kind"] == "sigmoid":
         return Estimate(0.5 * (1 + np.tanh(scores.value / 2)), error / 4 + 12 * UNIT)
-    size = np.where(np.isfinite(scores.value), np.abs(scores.value), 0.0).max(axis=-1, keepdims=True)
     if own["kind"] == "sparsemax":
-        bound = np.sqrt(count) * (error + 2 * UNIT * size) + 2 * accumulated(count + 8)
+        bound = np.sqrt(count) * (error + 4 * count * UNIT) + 2 * accumulated(count + 8)
         return Estimate(by_falling_threshold(scores.value), bound)
     ahead = (scores.value[..., None, :] > scores.value[..., :, None]).sum(axis=-1)
     equal = np.tril(scores.value[..., None, :] == scores.value[..., :, None], k=-1).sum(axis=-1)
@@ -103,8 +104,8 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     least = np.where(chosen, scores.value, np.inf).min(axis=-1, keepdims=True)
     next_one = np.where(chosen, -np.inf, scores.value).max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        sure = ~(least - next_one <= 2 * error + 2 * UNIT * size)
-    bound = np.where(sure, np.expm1(2 * error + (4 * count + 16) * UNIT + 2 * UNIT * size), np.inf)
+        sure = ~(least - next_one <= 2 * error)
+    bound = np.where(sure, np.expm1(2 * error + (4 * count + 16) * UNIT), np.inf)
     return Estimate(weights, bound)
 
 

@@ -91,7 +91,8 @@ FEATURE = Feature(
     __doc__,
     act=OnVectors(normalised, formula, place, linear=False),
     order=20,
-    why="a norm after the bias divides each key by a number of its own; before the bias it knows nothing of it",
+    why="a norm after the bias divides each key by a number of its own, but LayerNorm takes out a bias that all "
+    "channels share; before the bias a norm knows nothing of it",
     takes=TAKES,
     takes_with=takes_with,
     arrays={("q_gain",): Shape(("H", "d_k"), (1, 2)), ("k_gain",): Shape(("G", "d_k"), (1, 2))},

@@ -13,9 +13,13 @@ from verify_attention.roundoff import UNIT
 
 
 def formula(case: Case, scores: Estimate) -> Estimate:
-    """Take the negative of the bias off."""
+    """Take the negative of the bias off.
+
+    Besides the sum on either side, the bias may be rounded when it is turned to base two (twice), and when the score is
+    turned back (twice), or the row's maximum taken off.
+    """
     bias = -case.features["score_bias"]
-    return Estimate(scores.value - bias, scores.error + 2 * UNIT * (np.abs(scores.value) + np.abs(bias)))
+    return Estimate(scores.value - bias, scores.error + 6 * UNIT * (np.abs(scores.value) + np.abs(bias)))
 
 
 FEATURE = Feature(

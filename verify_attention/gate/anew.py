@@ -14,7 +14,7 @@ from verify_attention.engine import run_case
 from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
 from verify_attention.model import Array, Case, Finding, Flags, Invariant, NotShownError, Tolerance, was_checked
 from verify_attention.pipeline import CORE
-from verify_attention.recorded import CHANGED, NOT_STORED, recorded
+from verify_attention.recorded import CHANGED, NO_LAYER, NOT_STORED, recorded
 from verify_attention.results import Document
 from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST
@@ -73,8 +73,8 @@ def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) 
 
     Only a logarithm may differ in its last bit on another machine.
     """
-    if finding.reason == f"not offered: {CHANGED}":
-        return  # the equation needs a case that is not stored
+    if finding.reason in {f"not offered: {CHANGED}", NO_LAYER}:
+        return  # the equation needs a case, or a part of the trace, that is not stored
     if finding.reason == f"not offered: {NOT_STORED}":
         if not is_core and was_checked(said["status"], said["observed"]):
             yield "cannot be judged anew: the scores, weights or outputs that it needs are not in the file"
@@ -170,6 +170,8 @@ def _traces_differ(entry: Document, fresh: Document, case: Case, tolerance: Tole
         for name, now in shown.items():
             place = f"conditions.{condition}.{name}"
             said = entry["conditions"][condition][name]
+            if said is None and now is None:  # nothing that the core has: no LSE without softmax
+                continue
             if said is not None and is_summary(said) != is_summary(now):
                 yield f"{place}: is {'' if is_summary(said) else 'not '}summarised, unlike the others"
                 continue

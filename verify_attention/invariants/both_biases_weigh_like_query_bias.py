@@ -21,7 +21,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(both).weights,
         attend(query_only).weights,
         rounding=rounding.promising(rounding.weights(both) + rounding.weights(query_only)),
-        moves=terms.key_term(case, "qk"),
+        moves=terms.at_stake(case, "qk"),
     )
 
 

@@ -24,7 +24,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(without).output,
         rounding=rounding.output(with_bias) + rounding.output(without),
         axis="channel",
-        moves=np.abs(terms.key_term(case, "k")).max(axis=-1, keepdims=True),
+        moves=np.abs(terms.at_stake(case, "k")).max(axis=-1, keepdims=True),
     )
 
 

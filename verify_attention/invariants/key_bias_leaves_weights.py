@@ -24,7 +24,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(with_bias).weights,
         attend(without).weights,
         rounding=rounding.promising(rounding.weights(with_bias) + rounding.weights(without)),
-        moves=terms.key_term(case, "k"),
+        moves=terms.at_stake(case, "k"),
     )
 
 

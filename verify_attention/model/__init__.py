@@ -16,7 +16,7 @@ from verify_attention.model.basics import (
     Indices,
     Status,
 )
-from verify_attention.model.case import Case, Published
+from verify_attention.model.case import Case, Latent, Published
 from verify_attention.model.claims import Fault, Invariant, Plugin, Sides, Trait, always
 from verify_attention.model.features import (
     AddsColumn,
@@ -57,6 +57,7 @@ __all__ = [
     "Implementation",
     "Indices",
     "Invariant",
+    "Latent",
     "Normalises",
     "NotShownError",
     "OnScores",

@@ -24,6 +24,19 @@ class Published:
         return 0.5 * 10.0**-self.decimals + 1e-12
 
 
+@dataclass(frozen=True, eq=False)
+class Latent:
+    """What multi-head latent attention stores of each token, and how every head reads it.
+
+    The last d_n channels of head h's keys are c·W_UK[h]; the first d_r = d_k − d_n, which carry positions, are the same
+    in all heads. Its values are c·W_UV[h]. There are as many key-value heads as query heads.
+    """
+
+    c: Array  # [Tk, d_c]
+    W_UK: Array  # [H, d_c, d_n]
+    W_UV: Array  # [H, d_c, d_v]
+
+
 def _leaves(parameters: Mapping[str, Any]) -> Iterator[Any]:
     for value in parameters.values():
         if isinstance(value, Mapping):
@@ -38,7 +51,9 @@ class Case:
 
     `values` is None where the case gives none: the identity, whose output is the weights. `features` holds the
     parameters of each departure from plain attention by its name, arrays at their full depth and every default filled
-    in. A block of a large case is a case too: it knows the `whole` and where its heads and rows begin there.
+    in. `W_O` and `latent` are there where the case is a whole layer, or latent attention; the core of attention knows
+    nothing of them. A block of a large case is a case too: it knows the `whole` and where its heads and rows begin
+    there.
     """
 
     id: str
@@ -49,6 +64,8 @@ class Case:
     scale: float
     values: Array | None = None  # [G, Tk, d_v]
     bV: Array | None = None  # [G, d_v]
+    W_O: Array | None = None  # [H, d_v, d_out]
+    latent: Latent | None = None
     features: Mapping[str, Any] = field(default_factory=dict)
     expect: Mapping[str, Expectation] = field(default_factory=dict)
     published: Published | None = None
@@ -76,7 +93,9 @@ class Case:
         self._protect()  # arrays come out of a pickle writable
 
     def _protect(self) -> None:
-        for array in (self.q, self.keys, self.bQ, self.bK, self.values, self.bV, *_leaves(self.features)):
+        latent = () if self.latent is None else (self.latent.c, self.latent.W_UK, self.latent.W_UV)
+        own = (self.q, self.keys, self.bQ, self.bK, self.values, self.bV, self.W_O)
+        for array in (*own, *latent, *_leaves(self.features)):
             if isinstance(array, np.ndarray):
                 array.flags.writeable = False
 
@@ -114,8 +133,17 @@ class Case:
         return np.arange(self.q.shape[1]) + self.first_row + first
 
     def but(self, **changes: Any) -> Case:
-        """Return a changed copy."""
-        return replace(self, **{"condition": None, **changes})
+        """Return a changed copy.
+
+        Other keys or values do not follow from the latent, and W_O goes with the heads and the width that it is made
+        for: what no longer fits is left out, unless it is given too.
+        """
+        if self.latent is not None and not changes.keys().isdisjoint({"keys", "values"}):
+            changes = {"latent": None, **changes}
+        changed = replace(self, **{"condition": None, **changes})
+        if changed.W_O is None or "W_O" in changes or changed.W_O.shape[:2] == (len(changed.q), changed.d_v):
+            return changed
+        return replace(changed, W_O=None)
 
     def under(self, condition: Condition) -> Case:
         """Return the case with no bias, bQ only, bK only or both; the same object each time.

@@ -19,7 +19,8 @@ class Trace:
     """What an implementation shows for a case: the output, and where it can, scores, weights and LSE.
 
     output `[H, Tq, d_v]`; scores (what enters the exponential) and weights `[H, Tq, Tk]`; lse, the logarithm of each
-    row's sum of exponentials, `[H, Tq]`.
+    row's sum of exponentials, `[H, Tq]`; layer, the heads put together through W_O where the case has one,
+    `[Tq, d_out]`. Results do not hold the layer.
     """
 
     output: Array
@@ -44,6 +45,11 @@ class Trace:
     def lse(self) -> Array:
         """The logarithm of each row's sum of exponentials, `[H, Tq]`."""
         return self._shown("lse")
+
+    @property
+    def layer(self) -> Array:
+        """The concatenation of the heads' outputs, times W_O, `[Tq, d_out]`."""
+        return self._shown("layer")
 
 
 Implementation: TypeAlias = Callable[[Case], Trace]

@@ -98,7 +98,7 @@ def _latex(table: ArticleTable) -> str:
     body = "".join(f"{' & '.join(map(_escaped, row))} \\\\\n" for row in table.rows)
     head = " & ".join(map(_escaped, table.headings))
     rows = f"\\hline\n{head} \\\\\n\\hline\n{body}\\hline\n"
-    return f"% {table.title}\n\\begin{{tabular}}{{lll}}\n{rows}\\end{{tabular}}\n"
+    return f"% {table.title}\n\\begin{{tabular}}{{{'l' * len(table.headings)}}}\n{rows}\\end{{tabular}}\n"
 
 
 def _escaped(text: str) -> str:

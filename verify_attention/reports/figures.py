@@ -40,11 +40,12 @@ def counted(count: int, noun: str) -> str:
 
 def why_skipped(findings: Iterable[Finding]) -> str:
     """Return the skipped findings by the kind of their reason: `12 vacuous, 3 not applicable`."""
-    kinds = Counter(_kind(finding.reason or "") for finding in findings if finding.status == "skipped")
+    kinds = Counter(kind_of(finding.reason or "") for finding in findings if finding.status == "skipped")
     return ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
 
 
-def _kind(reason: str) -> str:
+def kind_of(reason: str) -> str:
+    """Return the kind of a skipped finding, from the first words of its reason."""
     kind, colon, _ = reason.partition(":")
     return kind if colon and kind in {"vacuous", "not claimed", "not offered", "not shown"} else "not applicable"
 

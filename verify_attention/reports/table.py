@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from io import StringIO
 
 import numpy as np
@@ -19,6 +19,7 @@ from verify_attention.reports.figures import (
     again,
     counted,
     figure,
+    kind_of,
     unusual,
     why_skipped,
 )
@@ -86,12 +87,16 @@ def _table(*columns: str) -> Table:
 
 
 def _invariants(findings: list[tuple[Case, Finding]]) -> Table:
-    """Give each invariant a row: the worst status, how often it was checked, and the largest deviation."""
+    """Give each invariant a row: the worst status, how often it was checked, and the largest deviation.
+
+    What applies to no case has none; the notes name it.
+    """
     by_invariant: dict[str, list[Finding]] = defaultdict(list)
     for _, finding in findings:
         by_invariant[finding.invariant].append(finding)
     table = _table("invariant", "status", "checked", "deviation", "limit")
-    rows = sorted(by_invariant.values(), key=lambda group: min(SEVERITY.index(_gravest(group).status), len(BROKEN)))
+    asked = (group for group in by_invariant.values() if not all(map(_not_applicable, group)))
+    rows = sorted(asked, key=lambda group: min(SEVERITY.index(_gravest(group).status), len(BROKEN)))
     for group in rows:
         gravest = _gravest(group)
         checked = sum(finding.checked for finding in group)
@@ -104,6 +109,10 @@ def _invariants(findings: list[tuple[Case, Finding]]) -> Table:
             figure(worst.limit if worst else None),
         )
     return table
+
+
+def _not_applicable(finding: Finding) -> bool:
+    return finding.status == "skipped" and kind_of(finding.reason or "") == "not applicable"
 
 
 def _gravest(group: list[Finding]) -> Finding:
@@ -184,7 +193,7 @@ def published_line(entry: CaseReport) -> str:
 
 def _summary(report: Report) -> Text:
     findings = [finding for _, finding in report.findings()]
-    counts = {status: sum(finding.status == status for finding in findings) for status in SEVERITY}
+    counts = Counter(finding.status for finding in findings)
     checked = sum(finding.checked for finding in findings)
     gravest: Status = next((status for status in SEVERITY if counts[status]), "skipped")
     broken = ", ".join(f"{counts[status]:,} {status}" for status in SEVERITY if status in BROKEN and counts[status])

@@ -19,6 +19,7 @@ _TYPES = {
     "object": "a mapping",
     "string": "a text",
 }
+_FEW = 8  # keys of a mapping that are all named
 
 
 class Flaw(NamedTuple):
@@ -62,12 +63,17 @@ def _choose(path: Path, error: Any) -> Iterator[Flaw]:
         branches[inner.relative_schema_path[0]].append(inner)
     meant = [errors for errors in branches.values() if not any(_of_other_type(inner) for inner in errors)]
     if meant:
-        deepest = max(meant, key=lambda errors: max(len(inner.relative_path) for inner in errors))
+        deepest = max(meant, key=lambda errors: (max(map(_depth, errors)), -len(errors)))
         for inner in deepest:
             yield from explain(inner)
     else:
         types = [inner.validator_value for errors in branches.values() for inner in errors if _of_other_type(inner)]
         yield Flaw(path, _type(error.instance, [name for entry in types for name in _several(entry)], error))
+
+
+def _depth(error: Any) -> int:
+    """Return how far inside an error is; one key that is missing of several is inside, as any missing key is."""
+    return len(error.relative_path) + bool(error.context)
 
 
 def _of_other_type(error: Any) -> bool:
@@ -78,19 +84,30 @@ def _several(types: str | list[str]) -> list[str]:
     return [types] if isinstance(types, str) else types
 
 
-def _type(found: Any, allowed: str | list[str], _error: Any) -> str:
+def _type(found: Any, allowed: str | list[str], error: Any) -> str:
     types = list(dict.fromkeys(_several(allowed)))
     hint = ""
     if "string" in types and isinstance(found, int | float):
         hint = "; a text that looks like something else needs quotes"
     elif isinstance(found, str) and {"number", "integer"} & set(types):
         hint = "; numbers have no quotes, and look like 2, -0.5 or 1e-3"
-    return f"is {describe(found)}, allowed is {join(map(_TYPES.__getitem__, types), 'or')}{hint}"
+    return f"is {describe(found)}, allowed is {join((_kind(name, error.schema) for name in types), 'or')}{hint}"
+
+
+def _kind(name: str, schema: dict[str, Any]) -> str:
+    """Return what a type is, with the keys of a small mapping and the length of a list that has one."""
+    keys, length = schema.get("properties", {}), schema.get("minItems")
+    if name == "object" and 0 < len(keys) <= _FEW:
+        return f"a mapping of {join(keys)}"
+    if name == "array" and length is not None and length == schema.get("maxItems"):
+        return f"a list of {length}"
+    return _TYPES[name]
 
 
 def _enum(found: Any, allowed: list[Any], _error: Any) -> str:
     near = suggest(found, (word for word in allowed if isinstance(word, str))) if isinstance(found, str) else ""
-    return f"is {describe(found)}{near}, allowed are {join(map(str, allowed), 'or')}"
+    words = [describe(word) if isinstance(word, bool) else str(word) for word in allowed]
+    return f"is {describe(found)}{near}, allowed {'are' if len(words) > 1 else 'is'} {join(words, 'or')}"
 
 
 def _range(found: Any, _allowed: Any, error: Any) -> str:

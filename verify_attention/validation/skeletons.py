@@ -160,7 +160,8 @@ class Skeletons:
         length = min(len(values), self._longest)
         if self._fractions(values):
             return "fractions", length, frozenset(map(bisect_left, repeat(self._bounds), values))
-        return "list", length, frozenset([self._of(value, depth + 1) for value in values])
+        known = self._known
+        return "list", length, frozenset([known.get(id(value)) or self._of(value, depth + 1) for value in values])
 
     def _fractions(self, values: list[Any]) -> bool:
         """Return whether there are only finite fractions, none of them a bound: most of a large document's rows."""

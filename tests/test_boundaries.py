@@ -1,0 +1,162 @@
+"""The map of where the conclusion stops: measured, and what the derivations say."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from verify_attention.boundaries import CLAIMS, TAG, boundary_map
+from verify_attention.cases import load_cases
+from verify_attention.engine import run_case
+from verify_attention.errors import UsageError
+from verify_attention.model import Case, Tolerance, Trace
+from verify_attention.pipeline import CORE
+from verify_attention.plugins import features, invariants
+from verify_attention.reports import boundaries as reports
+
+CASES = load_cases(shipped="boundaries")
+ROWS = {row.name: row for row in boundary_map(CASES, CORE, Tolerance())}
+KEY, QUERY, VALUE = CLAIMS
+H, B, D = "holds", "breaks", "depends"
+
+# Derived one by one in the table of variants: K bias leaves weights, the Q law of score gaps, V bias passes through.
+DERIVED = {
+    "plain": (H, H, H),
+    "scale": (H, H, H),
+    "cross-attention": (H, H, H),
+    "multi-head": (H, H, H),
+    "MQA": (H, H, H),
+    "GQA": (H, H, H),
+    "MLA": (D, H, H),  # as partial rotation: it depends on where the bias lies
+    "key_shifts": (B, H, H),
+    "qk_norm": (
+        D,
+        D,
+        H,
+    ),  # behind the bias it breaks, but for LayerNorm with a bias of equal channels; before it, holds
+    "rope": (D, H, H),  # the Q law has the rotated key in it
+    "temperature": (H, H, H),
+    "softcap": (B, B, H),
+    "score_bias": (H, H, H),
+    "alibi": (H, H, H),
+    "mask": (H, H, H),
+    "causal": (H, H, H),
+    "window": (H, H, H),
+    "fill": (B, H, H),
+    "sink": (B, H, B),
+    "softmax_plus_one": (B, H, B),
+    "zero_key": (B, H, B),
+    "appended_key": (B, H, B),
+    "normaliser": (D, H, D),  # sigmoid breaks; sparsemax and top-k hold
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_each_cell_is_as_derived(name: str) -> None:
+    assert tuple(ROWS[name].cells[claim].verdict for claim in CLAIMS) == DERIVED[name]
+
+
+def test_every_feature_has_a_row_and_every_row_a_derivation() -> None:
+    assert set(features()) <= set(ROWS)
+    assert set(ROWS) == set(DERIVED)
+
+
+def test_every_cell_is_backed_by_a_case_that_was_really_checked() -> None:
+    for row in ROWS.values():
+        for claim, cell in row.cells.items():
+            assert cell.held + len(cell.broke) > 0, (row.name, claim)
+            assert cell.wrong == ()
+
+
+def test_where_a_claim_breaks_it_does_so_by_a_thousandth_and_more() -> None:
+    for row in ROWS.values():
+        for claim, cell in row.cells.items():
+            assert min(cell.broke, default=1.0) >= 1e-3, (row.name, claim)
+
+
+def test_where_it_breaks_the_amount_is_predicted_too() -> None:
+    """A wrong implementation must not pass by breaking anyhow."""
+    predicted = ("weights-follow-the-formula", "output-follows-the-formula", "scores-follow-the-formula")
+    chosen = [invariants()[name] for name in (*CLAIMS, *predicted)]
+    for case in CASES:
+        findings = {finding.invariant: finding for finding in run_case(case, CORE, chosen, Tolerance()).findings}
+        breaks = any(findings[claim].observed == "breaks" for claim in CLAIMS)
+        if breaks and set(case.features) != {"key_shifts"}:
+            assert all(findings[name].checked and findings[name].status == "pass" for name in predicted), case.id
+
+
+def test_key_shifts_are_predicted_by_their_gaps() -> None:
+    case = next(case for case in CASES if "key_shifts" in case.features)
+    chosen = [invariants()["per-key-shift-moves-score-gaps"], invariants()["scores-follow-the-formula"]]
+    assert all(finding.checked for finding in run_case(case, CORE, chosen, Tolerance()).findings)
+
+
+def test_each_boundary_case_departs_in_one_way() -> None:
+    helpers = {"fill": {"causal"}, "window": {"causal"}, "MLA": {"rope"}}
+    for case in CASES:
+        (row,) = [tag for tag in case.tags if tag != TAG]
+        due = {row} & set(features())
+        assert set(case.features) - helpers.get(row, set()) == due, case.id
+
+
+def test_a_wrong_implementation_is_not_as_expected() -> None:
+    """One that adds the K bias behind the rotation keeps weights where they must not stay."""
+
+    def bias_behind(case: Case) -> Trace:
+        own = case.features.get("rope")
+        return CORE(case if own is None else case.but(features={"rope": {**own, "bias": "after"}}))
+
+    rows = {row.name: row for row in boundary_map(CASES, bias_behind, Tolerance())}
+    assert rows["rope"].cells[KEY].wrong
+    assert str(rows["rope"].cells[KEY]) == "not as expected"
+    assert not rows["sink"].cells[KEY].wrong
+
+
+def test_the_amounts_are_those_of_plain_numpy() -> None:
+    """Softcap by hand: the largest change of a weight when bK comes."""
+    case = next(case for case in CASES if "softcap" in case.features)
+    largest = 0.0
+    for head, queries in enumerate(case.q):
+        weights = []
+        for bias in (np.zeros(4), case.bK[0]):
+            scores = 3 * np.tanh(queries @ (case.keys[0] + bias).T / np.sqrt(4) / 3)
+            powers = np.exp(scores)
+            weights.append(powers / powers.sum(axis=1, keepdims=True))
+        largest = max(largest, np.abs(weights[1] - weights[0]).max())
+        assert head < 2
+    assert ROWS["softcap"].cells[KEY].broke == (pytest.approx(largest, abs=1e-12),)
+
+
+def test_cases_without_the_tag_are_no_map() -> None:
+    with pytest.raises(UsageError, match="none of the 5 cases is tagged 'boundaries'"):
+        boundary_map(load_cases(), CORE, Tolerance())
+
+
+def test_a_boundary_case_names_its_row() -> None:
+    with pytest.raises(UsageError, match="beside 'boundaries' must be one"):
+        boundary_map([CASES[0].but(tags=(TAG, "one", "two"))], CORE, Tolerance())
+
+
+def test_every_form_has_every_row() -> None:
+    rows = list(ROWS.values())
+    assert [line[0] for line in list(csv.reader(reports.csv_text(rows).splitlines()))[1:]] == list(ROWS)
+    assert reports.markdown(rows).count("\n") == len(rows) + 2
+    for width in (80, 200):
+        text = reports.rich(rows, width, color=False)
+        assert all(name in text for name in ROWS)
+        assert max(map(len, text.splitlines())) <= width
+        assert "…" not in text
+
+
+def test_each_case_can_have_its_own_row() -> None:
+    rows = boundary_map(CASES, CORE, Tolerance(), each_case=True)
+    assert len(rows) == len(CASES)
+    names = [row.name for row in rows]
+    assert len(set(names)) == len(names)
+    by_file = defaultdict(list)
+    for row in rows:
+        by_file[row.name.partition("::")[0]].append(row.cells[KEY].verdict)
+    assert by_file["rope"].count(B) == 3

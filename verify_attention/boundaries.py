@@ -1,0 +1,115 @@
+"""Where the conclusion stops: what becomes of three claims about biases under each departure from plain attention.
+
+Every cell is measured: on the boundary cases of its row the claim was really checked, and held, or broke by so much.
+A boundary case is tagged with its row: the name of a feature, or of a structure such as GQA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from verify_attention import engine
+from verify_attention.errors import UsageError
+from verify_attention.model import Case, Finding, Implementation, Tolerance
+from verify_attention.plugins import features, invariants
+
+TAG = "boundaries"
+STRUCTURES = ("plain", "scale", "cross-attention", "multi-head", "MQA", "GQA", "MLA")
+CLAIMS = {
+    "key-bias-leaves-weights": "K bias leaves weights",
+    "query-bias-moves-score-gaps": "Q bias moves gaps",
+    "value-bias-passes-through": "V bias passes",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What was found of one claim: in how many cases it held, and by how much it broke in each of the others."""
+
+    held: int
+    broke: tuple[float, ...]
+    wrong: tuple[str, ...] = ()  # what was not as its case expects
+
+    @property
+    def verdict(self) -> str:
+        """Holds, breaks, or depends on the case."""
+        if self.held and self.broke:
+            return "depends"
+        return "breaks" if self.broke else "holds"
+
+    def __str__(self) -> str:
+        if self.wrong:
+            return "not as expected"
+        return f"{self.verdict} ({max(self.broke):.2g})" if self.broke else self.verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """One departure: its name, what it acts on, a cell for each claim, and why a K bias fares so."""
+
+    name: str
+    stage: str
+    cells: Mapping[str, Cell]
+    why: str
+
+
+def boundary_map(
+    cases: Sequence[Case], implementation: Implementation, tolerance: Tolerance, *, each_case: bool = False
+) -> list[Row]:
+    """Measure the claims on boundary cases: structures first, then features in the order in which they act.
+
+    `each_case` gives each case a row of its own, which says what it is about.
+
+    Raises:
+        UsageError: no case is tagged as a boundary case, or one of them has no row.
+
+    """
+    known, rows = features(), dict[str, list[Case]]()
+    for case in cases:
+        if TAG in case.tags:
+            rows.setdefault(_row_of(case), []).append(case)
+    if not rows:
+        raise UsageError(f"none of the {len(cases)} cases is tagged {TAG!r}")
+    chosen = [invariants()[name] for name in CLAIMS]
+    reports = {
+        report.case.id: report.findings
+        for report in engine.run([case for group in rows.values() for case in group], implementation, chosen, tolerance)
+    }
+    structures = sorted(rows.keys() - known.keys(), key=_place)
+    order = structures + [name for name in known if name in rows]
+    if each_case:
+        return [_row(name, [case], reports, case) for name in order for case in rows[name]]
+    return [_row(name, rows[name], reports) for name in order]
+
+
+def _place(name: str) -> tuple[int, str]:
+    return STRUCTURES.index(name) if name in STRUCTURES else len(STRUCTURES), name
+
+
+def _row_of(case: Case) -> str:
+    names = [tag for tag in case.tags if tag != TAG]
+    if len(names) != 1:
+        raise UsageError(f"{case.id} has the tags {', '.join(case.tags)}; beside {TAG!r} must be one, its row's name")
+    return names[0]
+
+
+def _row(name: str, cases: Sequence[Case], reports: Mapping[str, Sequence[Finding]], only: Case | None = None) -> Row:
+    feature = features().get(name)
+    found = zip(*(reports[case.id] for case in cases), strict=True)
+    cells = {claim: _cell(cases, findings) for claim, findings in zip(CLAIMS, found, strict=True)}
+    stage = feature.stage if feature else "–"
+    if only is not None:
+        return Row(only.id.rpartition("/")[2], stage, cells, only.title or "")
+    why = feature.why if feature else cases[0].title or ""
+    return Row(name, stage, cells, why[:1].upper() + why[1:])
+
+
+def _cell(cases: Sequence[Case], findings: Sequence[Finding]) -> Cell:
+    wrong = tuple(
+        f"{case.id}: {finding.invariant} is {finding.status}: {finding.reason or 'not checked'}"
+        for case, finding in zip(cases, findings, strict=True)
+        if finding.status != "pass" or not finding.checked
+    )
+    broke = tuple(finding.deviation or 0.0 for finding in findings if finding.observed == "breaks")
+    return Cell(sum(finding.observed == "holds" for finding in findings), broke, wrong)

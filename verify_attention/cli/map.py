@@ -1,0 +1,53 @@
+"""`verify-attention map`: where the conclusion stops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from verify_attention.cli.choices import color_option, echo, emit, one_blas_thread, paths_argument, use_color, width
+from verify_attention.errors import ExitCode
+
+if TYPE_CHECKING:
+    from verify_attention.boundaries import Row
+
+
+@click.command("map", short_help="Show under which features the claims about biases hold.")
+@paths_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["rich", "markdown", "csv"]),
+    default="rich",
+    show_default=True,
+    help="Form of the map.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Give each boundary case a row of its own.")
+@color_option
+def show_map(paths: tuple[str, ...], form: str, verbose: bool, color: str) -> int:
+    """Print what becomes of three claims about biases under each feature: holds, breaks by how much, or depends.
+
+    Measured on the boundary cases in PATH (those tagged boundaries), or on the built-in ones. depends: it holds in
+    some of them and breaks in others; the number is the largest effect. Exit code 1 if a claim did not fare as its case
+    expects.
+    """
+    one_blas_thread()
+    from verify_attention.boundaries import boundary_map  # noqa: PLC0415
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+    from verify_attention.model import Tolerance  # noqa: PLC0415
+    from verify_attention.pipeline import CORE  # noqa: PLC0415
+    from verify_attention.reports import boundaries  # noqa: PLC0415
+
+    rows = boundary_map(load_cases(paths, shipped="boundaries"), CORE, Tolerance(), each_case=verbose)
+    if form == "rich":
+        echo(boundaries.rich(rows, width(), use_color(color)))
+    else:
+        emit({"markdown": boundaries.markdown, "csv": boundaries.csv_text}[form](rows))
+    wrong = _wrong(rows)
+    echo("".join(f"{line}\n" for line in wrong), err=True)
+    return ExitCode.BROKEN if wrong else ExitCode.OK
+
+
+def _wrong(rows: list[Row]) -> list[str]:
+    return [line for row in rows for cell in row.cells.values() for line in cell.wrong]

@@ -1,0 +1,93 @@
+"""Giving each key twice, with its value, changes no output.
+
+Each exponential is there twice, and so is their sum: a pair shares the weight that the key had alone, and both lead
+to the same value. The LSE grows by log 2. What is given per key goes with it: masks, score biases, positions. A key
+that a feature adds is not doubled, and a normaliser that is no quotient of exponentials need not share evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from verify_attention import formula, rounding, selection, structure
+from verify_attention.departures import acts
+from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Normalises, Sides
+from verify_attention.pipeline import CORE, added_columns, changed_scores, scaled_scores
+from verify_attention.roundoff import UNIT
+
+NAME = "duplicated-keys-change-nothing"
+LOG_2 = np.log(2.0)
+
+
+def applies(case: Case) -> str | None:
+    """Ask for features, or for an expectation."""
+    return structure.asked(case, NAME) or structure.small(case)
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare the case with that of each key twice, both biases in place."""
+    plain = case.under("qk")
+    doubled = selection.keys(plain, np.repeat(np.arange(case.keys.shape[1]), 2))
+    yield Sides(
+        "output with each key twice",
+        attend(doubled).output,
+        attend(plain).output,
+        rounding=rounding.output(doubled) + rounding.output(plain),
+        axis="channel",
+    )
+    yield Sides(
+        "weights of each pair",
+        attend(doubled).weights.reshape(*case.scores_shape, 2).sum(axis=-1),
+        attend(plain).weights,
+        rounding=rounding.promising(2 * rounding.weights(doubled) + rounding.weights(plain)),
+    )
+    if not any(acts(case, Normalises)):
+        yield Sides(
+            "LSE with each key twice − log 2",
+            attend(doubled).lse - LOG_2,
+            attend(plain).lse,
+            rounding=rounding.lse(doubled) + rounding.lse(plain) + 2 * UNIT * (np.abs(formula.lse(plain)) + 1),
+        )
+
+
+def padded(case: Case, queries: Array) -> list[Column]:
+    """Fill the last block of four with keys of zeros, which take their share."""
+    missing = -case.keys.shape[1] % 4
+    return added_columns(case, queries) + [Column(np.zeros(case.scores_shape[:2]))] * missing
+
+
+def one_zero_key(case: Case, queries: Array) -> list[Column]:
+    """Let one key of zeros take its share."""
+    return [*added_columns(case, queries), Column(np.zeros(case.scores_shape[:2]))]
+
+
+def by_length(case: Case, queries: Array, keys: Array) -> Array:
+    """Multiply scores by the logarithm of the number of keys."""
+    return scaled_scores(case, queries, keys) * np.log(case.keys.shape[1] + 1)
+
+
+def strongest_eight(case: Case, scores: Array) -> Array:
+    """Leave out all but the eight largest scores of a row."""
+    changed = changed_scores(case, scores)
+    least = -np.sort(-changed, axis=-1)[..., :8][..., -1:]
+    return np.where(changed >= least, changed, -np.inf)
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="output(K K, V V) = output(K, V), p_j + p_j' = p_j of the single key, LSE grows by log 2",
+    source="the definition of softmax: 2·exp(S_ij) / (2·Σ_j exp(S_ij))",
+    needs=frozenset({"exponential weights", "rows sum to one"}),
+    applies=applies,
+    where="the case has features or expects it, and is not large",
+    sides=sides,
+    faults=(
+        Fault("an undeclared key of zeros takes a share", CORE.but(columns=one_zero_key)),
+        Fault("the last block of four keys is padded with keys of zeros", CORE.but(columns=padded)),
+        Fault("scores are multiplied by the logarithm of the number of keys", CORE.but(scores=by_length)),
+        Fault("only the eight largest scores of a row count", CORE.but(change=strongest_eight)),
+    ),
+)

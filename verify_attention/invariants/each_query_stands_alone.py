@@ -1,0 +1,120 @@
+"""A query that is attended by itself gives its own row of the whole.
+
+A row knows its query, all keys and all values, and no other query: softmax runs over keys, and each row has a maximum
+and a sum of its own. So there are as many output rows as queries, however many keys there are. Positions that
+follow from a query's place go with it: causality and windows as a mask, ALiBi as a score bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from verify_attention import rounding, selection, structure
+from verify_attention.departures import acts
+from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, Sides
+from verify_attention.pipeline import CORE, biased_queries, changed_scores, softmax
+
+NAME = "each-query-stands-alone"
+MOST_ROWS = 32  # that are asked by themselves
+
+
+def applies(case: Case) -> str | None:
+    """Ask for two queries."""
+    if case.q.shape[1] < 2:
+        return "there is one query, which is alone in any event"
+    return structure.asked(case, NAME) or structure.small(case)
+
+
+def asked_rows(count: int) -> Indices:
+    """Return which rows are asked by themselves: all, or some from the first to the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).astype(int))
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare rows by themselves with the rows of the whole, both biases in place."""
+    plain = case.under("qk")
+    chosen = asked_rows(case.q.shape[1])
+    alone = [selection.rows(plain, chosen[index : index + 1]) for index in range(len(chosen))]
+    counts = np.zeros((1, case.q.shape[1], 1), dtype=bool)
+    counts[:, chosen] = True
+
+    def placed(rows: list[Array], whole: Array) -> Array:
+        """Put rows into a copy of the whole."""
+        placed = np.broadcast_to(whole, (len(case.q), case.q.shape[1], *whole.shape[2:])).copy()
+        placed[:, chosen] = np.concatenate(rows, axis=1)
+        return placed
+
+    bound = rounding.output(plain)
+    yield Sides(
+        "output of each query by itself",
+        placed([attend(each).output for each in alone], attend(plain).output),
+        attend(plain).output,
+        rounding=bound + placed([rounding.output(each) for each in alone], bound),
+        axis="channel",
+        counts=counts,
+    )
+    bound = rounding.weights(plain)
+    yield Sides(
+        "weights of each query by itself",
+        placed([attend(each).weights for each in alone], attend(plain).weights),
+        attend(plain).weights,
+        rounding=rounding.promising(bound + placed([rounding.weights(each) for each in alone], bound)),
+        counts=counts,
+    )
+    if not any(acts(case, Normalises)):
+        bound = rounding.lse(plain)
+        yield Sides(
+            "LSE of each query by itself",
+            placed([attend(each).lse for each in alone], attend(plain).lse),
+            attend(plain).lse,
+            rounding=bound + placed([rounding.lse(each) for each in alone], bound),
+            counts=counts[..., 0],
+        )
+
+
+def over_queries(scores: Array) -> tuple[Array, Array]:
+    """Normalise over the query axis."""
+    weights, _ = softmax(scores.swapaxes(-1, -2))
+    return weights.swapaxes(-1, -2).copy(), softmax(scores)[1]
+
+
+def one_maximum(scores: Array) -> tuple[Array, Array]:
+    """Subtract the largest of all scores of a head from every row."""
+    peak = scores.max(axis=(-2, -1), keepdims=True)
+    powers = np.exp(scores - peak)
+    total = powers.sum(axis=-1, keepdims=True)
+    return powers / total, (peak + np.log(total))[..., 0]
+
+
+def centred_queries(case: Case) -> Array:
+    """Take the mean query off all."""
+    queries = biased_queries(case)
+    return queries - queries.mean(axis=1, keepdims=True)
+
+
+def causal_with_many(case: Case, scores: Array) -> Array:
+    """Hide the future where there is more than one query, though nobody asked for it; a row keeps its last key."""
+    changed = changed_scores(case, scores)
+    if case.q.shape[1] == 1:
+        return changed
+    seen = (np.arange(scores.shape[-1]) <= np.arange(scores.shape[-2])[:, None]) & np.isfinite(changed)
+    return np.where(seen | ~seen.any(axis=-1, keepdims=True), changed, -np.inf)
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="output(q_i) = output(Q)_i",
+    source="the definition of attention: a row is made of its own query",
+    applies=applies,
+    where="the case has features or expects it, has at least two queries, and is not large",
+    sides=sides,
+    faults=(
+        Fault("softmax runs over the query axis", CORE.but(softmax=over_queries)),
+        Fault("one maximum serves all rows", CORE.but(softmax=one_maximum)),
+        Fault("the mean query is taken off all queries", CORE.but(queries=centred_queries)),
+        Fault("the future is hidden where there is more than one query", CORE.but(change=causal_with_many)),
+    ),
+)

@@ -1,0 +1,98 @@
+"""A scale may be taken out of the scores and put into the queries.
+
+s·((q + bQ)·k) = (s/4)·((4q + 4bQ)·k) = 1·((s·q + s·bQ)·k): rotations are linear, and what acts on scores sees the
+same scores. Four is a power of two, so that nothing is rounded there. It asks that the scale be the given one, once,
+on queries and keys alone: not on a score bias, and not on the weights. Norms are not homogeneous: they undo the
+change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from verify_attention import departures, formula, structure
+from verify_attention.agreement import agreement
+from verify_attention.model import AddsColumn, Array, Case, Column, Fault, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE, added_columns, mixed_values, scaled_scores
+
+NAME = "scale-folds-into-queries"
+
+
+def applies(case: Case) -> str | None:
+    """Ask for no norm, and for a scale that can be moved."""
+    if "qk_norm" in case.features:
+        return "a norm undoes what is done to the queries"
+    with np.errstate(over="ignore"):
+        sizes = (np.abs(case.q) + np.abs(case.bQ)[:, None]) * max(4.0, case.scale)
+    if not (1e-100 <= case.scale <= 1e100 and np.isfinite(sizes).all()):
+        return "the scale, or a query, is too far from 1 to multiply them"
+    return structure.asked(case, NAME) or structure.small(case)
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare the case with two others whose scale is smaller and whose queries are larger, both biases in place."""
+    given = case.under("qk")
+    quarter = _folded(given, 4.0, given.scale / 4)
+    one = _folded(given, given.scale, 1.0)
+    spread = _spread(given)
+    for part in ("output", "weights", "scores"):
+        for other, of in ((quarter, ", a quarter of the scale"), (one, ", a scale of 1")):
+            yield from agreement(given, other, attend, of=of, parts=(part,), moves=spread)
+
+
+def _folded(case: Case, factor: float, scale: float) -> Case:
+    return case.but(q=case.q * factor, bQ=case.bQ * factor, scale=scale)
+
+
+def _spread(case: Case) -> Array:
+    """Return how far apart the products of each row are over its visible keys, `[H, Tq, 1]`."""
+    products, seen = formula.products(case).value, departures.visible(case)
+    if any(departures.acts(case, AddsColumn)):
+        return np.abs(products).max(axis=-1, keepdims=True)
+    high, low = (products, products) if seen is None else (np.where(seen, products, edge) for edge in (-np.inf, np.inf))
+    return high.max(axis=-1, keepdims=True) - low.min(axis=-1, keepdims=True)
+
+
+def own_scale(case: Case, queries: Array, keys: Array) -> Array:
+    """Divide by √d_k whatever the scale."""
+    return scaled_scores(case.but(scale=case.d_k**-0.5), queries, keys)
+
+
+def weighed(case: Case, weights: Array) -> Array:
+    """Multiply the weights by the scale."""
+    return mixed_values(case, weights * case.scale)
+
+
+def along(case: Case, queries: Array, keys: Array) -> Array:
+    """Add the score bias before the scale, and once again what makes the rest come out."""
+    bias = case.features.get("score_bias", 0.0)
+    return scaled_scores(case, queries, keys) + (case.scale - 1) * bias
+
+
+def unscaled_column(case: Case, queries: Array) -> list[Column]:
+    """Forget the scale of an appended key."""
+    return added_columns(case.but(scale=1.0), queries)
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="attention(s, q + bQ) = attention(s/4, 4q + 4bQ) = attention(1, s·q + s·bQ)",
+    source="article, section 1; FAULTS, scale",
+    applies=applies,
+    where="the case has features or expects it, no norm, and numbers that can be multiplied by the scale",
+    vacuous="the products of each row are all equal, so that no scale matters",
+    sides=sides,
+    faults=(
+        Fault("the given scale is ignored, and √d_k divides", CORE.but(scores=own_scale)),
+        Fault(
+            "the scale is applied twice",
+            CORE.but(scores=lambda case, queries, keys: case.scale * scaled_scores(case, queries, keys)),
+        ),
+        Fault("the scale is applied to the weights as well", CORE.but(mix=weighed)),
+        Fault("the score bias is multiplied by the scale", CORE.but(scores=along)),
+        Fault("the score of an appended key is not scaled", CORE.but(columns=unscaled_column)),
+    ),
+)
