@@ -19,12 +19,18 @@ from verify_attention.roundoff import UNIT
 SAME_SUMS = {"grouped-heads-equal-repeated-heads", "heads-do-not-talk", "query-rows-permute"}
 
 
+# Claims about biases that are asked of some cases only.
+KINDS = {"inert-query-bias-leaves-weights", "per-key-shift-moves-score-gaps"}
+
+
 def test_no_equation_exceeds_its_bound_in_20000_random_cases():
     draw = rng(20_000)
     beyond_tolerance, largest, checked = Counter(), Counter(), Counter()
     cases = [case for _ in range(400) for case in wild_cases(draw, 50)]
     assert len(cases) == 20_000
-    for report in run(cases, CORE, INVARIANTS.values(), TOLERANCE, jobs=2):
+    # Claims about structure have their turn below, where cases have features.
+    about_biases = [one for one in INVARIANTS.values() if one.applies(random_case(rng(0))) is None or one.name in KINDS]
+    for report in run(cases, CORE, about_biases, TOLERANCE, jobs=2):
         for finding in report.findings:
             assert finding.status in {"pass", "inconclusive", "skipped"}, finding
             if finding.checked and finding.rounding_bound < np.inf:
