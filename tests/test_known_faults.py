@@ -1,7 +1,7 @@
 """Faults of real attention code, as they were reported, and the claim that catches each on the shipped cases.
 
-That each declared fault is caught, `test_shipped_cases` shows; here each kind that was seen has a name and its claim, and
-`explain` prints it.
+That each declared fault is caught, `test_shipped_cases` shows; here each kind that was seen has a name and its claim,
+and `explain` prints it.
 """
 
 from __future__ import annotations
