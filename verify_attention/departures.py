@@ -23,6 +23,11 @@ def departs(case: Case) -> bool:
     return any(name != "key_shifts" for name in case.features)
 
 
+def no_departure(case: Case) -> str | None:
+    """Return the reason why a claim about features is not asked of a case, else None."""
+    return None if departs(case) else "the case has no feature that changes the formula"
+
+
 def in_order(case: Case) -> list[Feature]:
     """Return the features of a case in the order in which they act."""
     return sorted(map(feature, case.features), key=lambda each: each.order)

@@ -51,15 +51,15 @@ def scaled_scores(case: Case, queries: Array, keys: Array) -> Array:
 
 def changed_scores(case: Case, scores: Array) -> Array:
     """Return the scores as they enter the softmax, `[H, Tq, Tk]`: −∞, or what fills it, where a key is hidden."""
+    scores, seen = uncovered(case, scores), departures.visible(case)
+    return scores if seen is None else np.where(seen, scores, departures.hidden_score(case))
+
+
+def uncovered(case: Case, scores: Array) -> Array:
+    """Return the scores after all that features do to them, with nothing hidden."""
     for act in departures.acts(case, OnScores):
         scores = act.core(case, scores)
-    return hidden(case, scores)
-
-
-def hidden(case: Case, scores: Array) -> Array:
-    """Return scores with the hidden ones taken out."""
-    seen = departures.visible(case)
-    return scores if seen is None else np.where(seen, scores, departures.hidden_score(case))
+    return scores
 
 
 def added_columns(case: Case, queries: Array) -> list[Column]:

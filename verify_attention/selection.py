@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.departures import in_order
-from verify_attention.model import Array, Case, Indices, Latent
+from verify_attention.model import Array, Case, Hides, Indices, Latent
 from verify_attention.plugins import feature
 
 AXES = {
@@ -71,10 +71,14 @@ def spelled_out(case: Case) -> Case:
     """
     features = dict(case.features)
     for each in in_order(case):
-        if each.spell_out is None:
+        if isinstance(each.act, Hides) and each.name != "mask":
+            said: Mapping[str, Any] = {"mask": np.broadcast_to(each.act.visible(case), case.scores_shape)}
+        elif each.spell_out is not None:
+            said = each.spell_out(case)
+        else:
             continue
         features.pop(each.name)
-        for name, value in each.spell_out(case).items():
+        for name, value in said.items():
             if name == "mask" and name in features:
                 features[name] = features[name] & value
             elif name == "score_bias" and name in features:

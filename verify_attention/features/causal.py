@@ -6,9 +6,6 @@ i (`upper-left`). It is a mask: what is visible moves alike under a K bias.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from verify_attention.model import Case, Feature, Flags, Hides
@@ -20,11 +17,6 @@ def visible(case: Case) -> Flags:
     return allowed[None]
 
 
-def spell_out(case: Case) -> Mapping[str, Any]:
-    """Say it as a mask."""
-    return {"mask": np.broadcast_to(visible(case), case.scores_shape).copy()}
-
-
 FEATURE = Feature(
     __name__,
     __doc__,
@@ -32,5 +24,4 @@ FEATURE = Feature(
     order=71,
     why="hidden scores are −∞ with the bias and without; the visible ones move alike",
     complete=lambda parameters, _case: "lower-right" if parameters is True else parameters,
-    spell_out=spell_out,
 )

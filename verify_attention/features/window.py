@@ -6,9 +6,6 @@ on that side. It is a mask: what is visible moves alike under a K bias.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from verify_attention.model import Case, Feature, Flags, Hides
@@ -26,11 +23,6 @@ def visible(case: Case) -> Flags:
     return near[None]
 
 
-def spell_out(case: Case) -> Mapping[str, Any]:
-    """Say it as a mask."""
-    return {"mask": np.broadcast_to(visible(case), case.scores_shape).copy()}
-
-
 FEATURE = Feature(
     __name__,
     __doc__,
@@ -38,5 +30,4 @@ FEATURE = Feature(
     order=72,
     why="hidden scores are −∞ with the bias and without; the visible ones move alike",
     complete=lambda parameters, _case: tuple(None if side is None else int(side) for side in parameters),
-    spell_out=spell_out,
 )

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding, selection, structure
+from verify_attention import mistakes, rounding, selection, structure
 from verify_attention.departures import acts
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, Sides
-from verify_attention.pipeline import CORE, biased_queries, changed_scores, softmax
+from verify_attention.pipeline import CORE, biased_queries, changed_scores
 
 NAME = "each-query-stands-alone"
 MOST_ROWS = 32  # that are asked by themselves
@@ -74,20 +74,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         )
 
 
-def over_queries(scores: Array) -> tuple[Array, Array]:
-    """Normalise over the query axis."""
-    weights, _ = softmax(scores.swapaxes(-1, -2))
-    return weights.swapaxes(-1, -2).copy(), softmax(scores)[1]
-
-
-def one_maximum(scores: Array) -> tuple[Array, Array]:
-    """Subtract the largest of all scores of a head from every row."""
-    peak = scores.max(axis=(-2, -1), keepdims=True)
-    powers = np.exp(scores - peak)
-    total = powers.sum(axis=-1, keepdims=True)
-    return powers / total, (peak + np.log(total))[..., 0]
-
-
 def centred_queries(case: Case) -> Array:
     """Take the mean query off all."""
     queries = biased_queries(case)
@@ -112,8 +98,8 @@ INVARIANT = Invariant(
     where="the case has features or expects it, has at least two queries, and is not large",
     sides=sides,
     faults=(
-        Fault("softmax runs over the query axis", CORE.but(softmax=over_queries)),
-        Fault("one maximum serves all rows", CORE.but(softmax=one_maximum)),
+        Fault("softmax runs over the query axis", CORE.but(softmax=mistakes.over_queries)),
+        Fault("one maximum serves all rows", CORE.but(softmax=mistakes.one_maximum_for_a_head)),
         Fault("the mean query is taken off all queries", CORE.but(queries=centred_queries)),
         Fault("the future is hidden where there is more than one query", CORE.but(change=causal_with_many)),
     ),

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from verify_attention import formula, rounding, selection, structure
-from verify_attention.departures import acts, hidden_score, visible
-from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, OnScores, Sides, Trace
-from verify_attention.pipeline import CORE, Pipeline
+from verify_attention.departures import hidden_score, visible
+from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Sides, Trace
+from verify_attention.pipeline import CORE, Pipeline, uncovered
 from verify_attention.roundoff import UNIT
 
 NAME = "future-keys-have-no-say"
@@ -93,13 +93,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 def largest(case: Case) -> float:
     """Return the largest number that an output may be made of."""
     return float(np.abs(selection.values(case)).max() + (0.0 if case.bV is None else np.abs(case.bV).max()))
-
-
-def uncovered(case: Case, scores: Array) -> Array:
-    """Let features act on the scores, and hide nothing."""
-    for act in acts(case, OnScores):
-        scores = act.core(case, scores)
-    return scores
 
 
 def seeing(change: Callable[[Case, Flags], Flags]) -> Pipeline:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding, selection, structure
+from verify_attention import mistakes, rounding, selection, structure
 from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Trace
-from verify_attention.pipeline import CORE, biased_queries, mixed_values, softmax
+from verify_attention.pipeline import CORE, softmax
 
 NAME = "heads-do-not-talk"
 
@@ -68,29 +68,10 @@ def _first(array: Array, other: Array) -> Array:
     return np.concatenate([other[:1], array[1:]])
 
 
-def bias_of_the_first_head(case: Case) -> Array:
-    """Add head 0's Q bias to all heads."""
-    return biased_queries(case.but(bQ=np.broadcast_to(case.bQ[:1], case.bQ.shape)))
-
-
 def averaged(scores: Array) -> tuple[Array, Array]:
     """Give every head the mean of all heads' weights."""
     weights, lse = softmax(scores)
     return np.broadcast_to(weights.mean(axis=0), weights.shape).copy(), lse
-
-
-def merged_without_transpose(case: Case, weights: Array) -> Array:
-    """Put the heads together in the order in which they lie in memory."""
-    output = mixed_values(case, weights)
-    return output.swapaxes(0, 1).reshape(output.shape)
-
-
-def one_maximum(scores: Array) -> tuple[Array, Array]:
-    """Take one maximum off the scores of all heads."""
-    peak = scores.max()
-    powers = np.exp(scores - peak)
-    total = powers.sum(axis=-1, keepdims=True)
-    return powers / total, (peak + np.log(total))[..., 0]
 
 
 def mask_of_the_first_head(case: Case) -> Trace:
@@ -110,10 +91,10 @@ INVARIANT = Invariant(
     where="the case has features or expects it, and at least two heads",
     sides=sides,
     faults=(
-        Fault("the Q bias of head 0 is used for all heads", CORE.but(queries=bias_of_the_first_head)),
+        Fault("the Q bias of head 0 is used for all heads", CORE.but(queries=mistakes.query_bias_of_the_first_head)),
         Fault("the weights of all heads are averaged", CORE.but(softmax=averaged)),
-        Fault("heads are merged without a transpose", CORE.but(mix=merged_without_transpose)),
-        Fault("one maximum is taken off all heads", CORE.but(softmax=one_maximum)),
+        Fault("heads are merged without a transpose", CORE.but(mix=mistakes.merged_without_transpose)),
+        Fault("one maximum is taken off all heads", CORE.but(softmax=mistakes.one_maximum_for_all)),
         Fault("the mask of head 0 is used for all heads", mask_of_the_first_head),
     ),
 )

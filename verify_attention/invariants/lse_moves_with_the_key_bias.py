@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verify_attention import rounding, terms
-from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Sides
-from verify_attention.pipeline import CORE, softmax
+from verify_attention import mistakes, rounding, terms
+from verify_attention.model import Case, Condition, Fault, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE
 
 PARTS: tuple[tuple[Condition, Condition], ...] = (("none", "k"), ("q", "qk"))
 
@@ -29,18 +29,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         )
 
 
-def without_the_maximum(scores: Array) -> tuple[Array, Array]:
-    """Forget to add the maximum to the LSE."""
-    weights, lse = softmax(scores)
-    return weights, lse - scores.max(axis=-1)
-
-
-def in_base_two(scores: Array) -> tuple[Array, Array]:
-    """Give the LSE in base two."""
-    weights, lse = softmax(scores)
-    return weights, lse / 0.6931471805599453
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -50,7 +38,7 @@ INVARIANT = Invariant(
     vacuous="s·q_i·bK and s·(q_i + bQ)·bK are 0 in every row",
     sides=sides,
     faults=(
-        Fault("the LSE lacks the row's maximum", CORE.but(softmax=without_the_maximum)),
-        Fault("the LSE is in base two", CORE.but(softmax=in_base_two)),
+        Fault("the LSE lacks the row's maximum", CORE.but(softmax=mistakes.lse_without_maximum)),
+        Fault("the LSE is in base two", CORE.but(softmax=mistakes.lse_in_base_two)),
     ),
 )

@@ -23,11 +23,10 @@ from verify_attention.model import (
     Implementation,
     Invariant,
     Normalises,
-    OnScores,
     Sides,
     Trace,
 )
-from verify_attention.pipeline import CORE, Pipeline
+from verify_attention.pipeline import CORE, Pipeline, uncovered
 
 NAME = "masked-keys-have-no-say"
 LOUD_SCORE, LOUD_VALUE = 1e4, 1e300
@@ -145,13 +144,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             "LSE with a key hidden", attend(masked).lse, attend(without).lse, rounding=rounding.lse(masked) + bound
         )
         yield Sides("LSE with a loud key hidden", attend(silenced).lse, attend(without).lse, rounding=2 * bound)
-
-
-def uncovered(case: Case, scores: Array) -> Array:
-    """Let features act on the scores, and hide nothing."""
-    for act in acts(case, OnScores):
-        scores = act.core(case, scores)
-    return scores
 
 
 def filled(number: float) -> Pipeline:

@@ -13,11 +13,6 @@ from verify_attention.model import CONDITIONS, Case, Fault, Implementation, Inva
 from verify_attention.pipeline import CORE, mixed_values
 
 
-def applies(case: Case) -> str | None:
-    """Ask for a feature, key shifts aside."""
-    return None if departures.departs(case) else "the case has no feature that changes the formula"
-
-
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare the output under each condition with the predicted one."""
     for condition in CONDITIONS:
@@ -48,7 +43,7 @@ INVARIANT = Invariant(
     __doc__,
     formula="output = Σ_j weights_j·(v_j + bV), with the predicted weights, for every condition",
     source="the definition of each feature",
-    applies=applies,
+    applies=departures.no_departure,
     where="the case has a feature other than key_shifts",
     sides=sides,
     faults=(

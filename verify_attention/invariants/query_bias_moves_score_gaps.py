@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding, terms
-from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Sides
+from verify_attention import mistakes, rounding, terms
+from verify_attention.model import Case, Condition, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_queries
 
 PARTS: tuple[tuple[Condition, Condition], ...] = (("none", "q"), ("k", "qk"))
@@ -34,11 +34,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         )
 
 
-def bias_of_the_first_head(case: Case) -> Array:
-    """Add head 0's Q bias to all heads."""
-    return biased_queries(case.but(bQ=np.broadcast_to(case.bQ[:1], case.bQ.shape)))
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -50,7 +45,7 @@ INVARIANT = Invariant(
     sides=sides,
     faults=(
         Fault("the Q bias is ignored", CORE.but(queries=lambda case: case.q)),
-        Fault("the Q bias of head 0 is used for all heads", CORE.but(queries=bias_of_the_first_head)),
+        Fault("the Q bias of head 0 is used for all heads", CORE.but(queries=mistakes.query_bias_of_the_first_head)),
         Fault("the Q bias is added twice", CORE.but(queries=lambda case: biased_queries(case) + case.bQ[:, None])),
     ),
 )

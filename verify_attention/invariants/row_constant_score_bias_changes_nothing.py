@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, rounding, structure
+from verify_attention import departures, mistakes, rounding, structure
 from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Normalises, Sides, Trace
 from verify_attention.pipeline import CORE
@@ -61,32 +61,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     )
 
 
-def undeclared_zero_key(scores: Array) -> tuple[Array, Array]:
-    """Let one key with a score of 0 take its share, and hide it."""
-    padded = np.concatenate([scores, np.zeros_like(scores[..., :1])], axis=-1)
-    peak = padded.max(axis=-1, keepdims=True)
-    powers = np.exp(padded - peak)
-    total = powers.sum(axis=-1, keepdims=True)
-    return powers[..., :-1] / total, (peak + np.log(total))[..., 0]
-
-
-def from_zero(scores: Array) -> tuple[Array, Array]:
-    """Let the running maximum start at 0."""
-    return _less(scores, np.maximum(scores.max(axis=-1, keepdims=True), 0.0))
-
-
-def no_maximum(scores: Array) -> tuple[Array, Array]:
-    """Take no maximum off."""
-    return _less(scores, np.zeros_like(scores[..., :1]))
-
-
-def _less(scores: Array, peak: Array) -> tuple[Array, Array]:
-    with np.errstate(all="ignore"):
-        powers = np.exp(scores - peak)
-        total = powers.sum(axis=-1, keepdims=True)
-        return powers / total, (peak + np.log(total))[..., 0]
-
-
 def filled(case: Case) -> Trace:
     """Put −50 in the place of hidden scores."""
     if departures.visible(case) is None:
@@ -105,9 +79,9 @@ INVARIANT = Invariant(
     where="the case has features or expects it, and a row has at least two keys",
     sides=sides,
     faults=(
-        Fault("an undeclared key of zeros takes a share", CORE.but(softmax=undeclared_zero_key)),
+        Fault("an undeclared key of zeros takes a share", CORE.but(softmax=mistakes.undeclared_zero_key)),
         Fault("hidden scores are filled with -50", filled),
-        Fault("the running maximum starts at 0", CORE.but(softmax=from_zero)),
-        Fault("no maximum is taken off", CORE.but(softmax=no_maximum)),
+        Fault("the running maximum starts at 0", CORE.but(softmax=mistakes.maximum_from_zero)),
+        Fault("no maximum is taken off", CORE.but(softmax=mistakes.no_maximum)),
     ),
 )

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from verify_attention import departures, rounding, selection, structure
+from verify_attention import departures, mistakes, rounding, selection, structure
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Normalises, Sides
-from verify_attention.pipeline import CORE, softmax
+from verify_attention.pipeline import CORE
 
 NAME = "shards-merge-by-lse"
 
@@ -94,30 +94,6 @@ def _largest(case: Case) -> float:
     return value + (0.0 if case.bV is None else float(np.abs(case.bV).max()))
 
 
-def without_the_maximum(scores: Array) -> tuple[Array, Array]:
-    """Return the logarithm of the sum from which the maximum is off."""
-    weights, lse = softmax(scores)
-    return weights, lse - scores.max(axis=-1)
-
-
-def mean_instead_of_sum(scores: Array) -> tuple[Array, Array]:
-    """Take the logarithm of the mean for the LSE."""
-    weights, lse = softmax(scores)
-    return weights, lse - np.log(scores.shape[-1])
-
-
-def base_two(scores: Array) -> tuple[Array, Array]:
-    """Return the LSE as a power of two."""
-    weights, lse = softmax(scores)
-    return weights, lse / np.log(2)
-
-
-def zero_key(scores: Array) -> tuple[Array, Array]:
-    """Fill the last block with a key of zeros."""
-    weights, lse = softmax(np.concatenate([scores, np.zeros_like(scores[..., :1])], axis=-1))
-    return weights[..., :-1], lse
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -128,9 +104,9 @@ INVARIANT = Invariant(
     where="the case has features or expects it, and some row sees keys on both sides of a cut",
     sides=sides,
     faults=(
-        Fault("the LSE lacks the row's maximum", CORE.but(softmax=without_the_maximum)),
-        Fault("the LSE is the logarithm of the mean", CORE.but(softmax=mean_instead_of_sum)),
-        Fault("the LSE is a power of two", CORE.but(softmax=base_two)),
-        Fault("each shard has an undeclared key of zeros", CORE.but(softmax=zero_key)),
+        Fault("the LSE lacks the row's maximum", CORE.but(softmax=mistakes.lse_without_maximum)),
+        Fault("the LSE is the logarithm of the mean", CORE.but(softmax=mistakes.lse_of_the_mean)),
+        Fault("the LSE is a power of two", CORE.but(softmax=mistakes.lse_in_base_two)),
+        Fault("each shard has an undeclared key of zeros", CORE.but(softmax=mistakes.undeclared_zero_key)),
     ),
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, rounding, selection
+from verify_attention import departures, mistakes, rounding, selection
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE
 
@@ -55,15 +55,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     )
 
 
-def undeclared_zero_key(scores: Array) -> tuple[Array, Array]:
-    """Let one key with a score of 0 take its share, and hide it."""
-    padded = np.concatenate([scores, np.zeros_like(scores[..., :1])], axis=-1)
-    peak = padded.max(axis=-1, keepdims=True)
-    powers = np.exp(padded - peak)
-    total = powers.sum(axis=-1, keepdims=True)
-    return powers[..., :-1] / total, (peak + np.log(total))[..., 0]
-
-
 def sigmoid(scores: Array) -> tuple[Array, Array]:
     """Normalise sigmoids of the scores."""
     powers = 1 / (1 + np.exp(-scores))
@@ -81,7 +72,7 @@ INVARIANT = Invariant(
     where="a row has at least two keys, no feature changes the vectors, and the scale allows a shift of 2",
     sides=sides,
     faults=(
-        Fault("an undeclared key of zeros takes a share", CORE.but(softmax=undeclared_zero_key)),
+        Fault("an undeclared key of zeros takes a share", CORE.but(softmax=mistakes.undeclared_zero_key)),
         Fault("normalised sigmoids stand for softmax", CORE.but(softmax=sigmoid)),
     ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding
+from verify_attention import mistakes, rounding
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, mixed_values
 from verify_attention.roundoff import UNIT
@@ -39,12 +39,6 @@ def bias_of_the_first_head(case: Case, weights: Array) -> Array:
     return mixed_values(case.but(bV=bias), weights)
 
 
-def merged_without_transpose(case: Case, weights: Array) -> Array:
-    """Put the heads together in the order in which they lie in memory."""
-    output = mixed_values(case, weights)
-    return output.swapaxes(0, 1).reshape(output.shape)
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -58,6 +52,6 @@ INVARIANT = Invariant(
     faults=(
         Fault("the V bias is dropped", CORE.but(mix=lambda case, weights: mixed_values(case.but(bV=None), weights))),
         Fault("the V bias of head 0 is used for all heads", CORE.but(mix=bias_of_the_first_head)),
-        Fault("heads are merged without a transpose", CORE.but(mix=merged_without_transpose)),
+        Fault("heads are merged without a transpose", CORE.but(mix=mistakes.merged_without_transpose)),
     ),
 )

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import formula, rounding
+from verify_attention import formula, mistakes, rounding
 from verify_attention.departures import departs
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Flags, Implementation, Invariant, Sides
-from verify_attention.pipeline import CORE, softmax
+from verify_attention.pipeline import CORE
 
 SMALLEST = 1e-290
 
@@ -35,12 +35,6 @@ def _large(case: Case, score: Array) -> Flags | None:
     return score - formula.lse(case) > np.log(SMALLEST) if departs(case) else None
 
 
-def mean_instead_of_sum(scores: Array) -> tuple[Array, Array]:
-    """Take the logarithm of the mean for the LSE."""
-    weights, lse = softmax(scores)
-    return weights, lse - np.log(scores.shape[-1])
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -48,5 +42,5 @@ INVARIANT = Invariant(
     source="the definition of softmax; article, section 1",
     needs=frozenset({"exponential weights"}),
     sides=sides,
-    faults=(Fault("the LSE is the logarithm of the mean", CORE.but(softmax=mean_instead_of_sum)),),
+    faults=(Fault("the LSE is the logarithm of the mean", CORE.but(softmax=mistakes.lse_of_the_mean)),),
 )

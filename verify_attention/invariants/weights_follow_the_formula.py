@@ -9,14 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verify_attention import departures, formula, rounding
+from verify_attention import departures, formula, rounding, structure
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_keys, changed_scores
-
-
-def applies(case: Case) -> str | None:
-    """Ask for a feature, key shifts aside."""
-    return None if departures.departs(case) else "the case has no feature that changes the formula"
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -29,11 +24,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             formula.shares(under),
             rounding=rounding.promising(2 * rounding.weights(under)),
         )
-
-
-def without(case: Case, *names: str) -> Case:
-    """Return a case without some of its features."""
-    return case.but(features={name: own for name, own in case.features.items() if name not in names})
 
 
 def turned_by_the_other_layout(case: Case) -> Array:
@@ -66,7 +56,7 @@ def bias_added_behind(case: Case, name: str) -> Case:
 def capped_after_the_bias(case: Case, scores: Array) -> Array:
     """Add the score bias before the cap."""
     bias = case.features.get("score_bias")
-    plain = without(case, "score_bias")
+    plain = structure.without(case, "score_bias")
     return changed_scores(plain, scores if bias is None else scores + bias)
 
 
@@ -75,7 +65,7 @@ INVARIANT = Invariant(
     __doc__,
     formula="weights = normalise(mask(features(s·(q + bQ)·(k + bK)))), for every condition",
     source="the definition of each feature; its master rule follows from it",
-    applies=applies,
+    applies=departures.no_departure,
     where="the case has a feature other than key_shifts",
     sides=sides,
     faults=(
@@ -86,12 +76,12 @@ INVARIANT = Invariant(
         ),
         Fault("biases are added behind the rotation", lambda case: CORE(bias_added_behind(case, "rope"))),
         Fault("biases are added on the other side of the norm", lambda case: CORE(bias_added_behind(case, "qk_norm"))),
-        Fault("the norm is forgotten", lambda case: CORE(without(case, "qk_norm"))),
+        Fault("the norm is forgotten", lambda case: CORE(structure.without(case, "qk_norm"))),
         Fault("the score bias is added before the cap", CORE.but(change=capped_after_the_bias)),
-        Fault("the cap is forgotten", lambda case: CORE(without(case, "softcap"))),
-        Fault("the temperature is forgotten", lambda case: CORE(without(case, "temperature"))),
-        Fault("the sink is forgotten", lambda case: CORE(without(case, "sink"))),
-        Fault("hidden keys are filled with −∞", lambda case: CORE(without(case, "fill"))),
-        Fault("softmax stands where something else should", lambda case: CORE(without(case, "normaliser"))),
+        Fault("the cap is forgotten", lambda case: CORE(structure.without(case, "softcap"))),
+        Fault("the temperature is forgotten", lambda case: CORE(structure.without(case, "temperature"))),
+        Fault("the sink is forgotten", lambda case: CORE(structure.without(case, "sink"))),
+        Fault("hidden keys are filled with −∞", lambda case: CORE(structure.without(case, "fill"))),
+        Fault("softmax stands where something else should", lambda case: CORE(structure.without(case, "normaliser"))),
     ),
 )

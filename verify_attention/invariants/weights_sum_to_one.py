@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding
+from verify_attention import mistakes, rounding
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, softmax
 
@@ -36,34 +36,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         )
 
 
-def over_queries(scores: Array) -> tuple[Array, Array]:
-    """Normalise over the query axis."""
-    weights, _ = softmax(scores.swapaxes(-1, -2))
-    return weights.swapaxes(-1, -2).copy(), softmax(scores)[1]
-
-
-def without_maximum(scores: Array) -> tuple[Array, Array]:
-    """Subtract no maximum."""
-    powers = np.exp(scores)
-    total = powers.sum(axis=-1, keepdims=True)
-    return powers / total, np.log(total)[..., 0]
-
-
-def maximum_from_zero(scores: Array) -> tuple[Array, Array]:
-    """Start the running maximum at 0."""
-    peak = np.maximum(scores.max(axis=-1, keepdims=True), 0.0)
-    powers = np.exp(scores - peak)
-    total = powers.sum(axis=-1, keepdims=True)
-    return powers / total, (peak + np.log(total))[..., 0]
-
-
-def one_maximum(scores: Array) -> tuple[Array, Array]:
-    """Subtract the largest of all scores from every row."""
-    powers = np.exp(scores - scores.max())
-    total = powers.sum(axis=-1, keepdims=True)
-    return powers / total, (scores.max() + np.log(total))[..., 0]
-
-
 def scaled_after_softmax(scores: Array) -> tuple[Array, Array]:
     """Multiply the weights by a scale once more."""
     weights, lse = softmax(scores)
@@ -78,10 +50,10 @@ INVARIANT = Invariant(
     needs=frozenset({"rows sum to one"}),
     sides=sides,
     faults=(
-        Fault("softmax runs over the query axis", CORE.but(softmax=over_queries)),
-        Fault("no maximum is subtracted", CORE.but(softmax=without_maximum)),
-        Fault("the running maximum starts at 0", CORE.but(softmax=maximum_from_zero)),
-        Fault("one maximum serves all rows", CORE.but(softmax=one_maximum)),
+        Fault("softmax runs over the query axis", CORE.but(softmax=mistakes.over_queries)),
+        Fault("no maximum is subtracted", CORE.but(softmax=mistakes.no_maximum)),
+        Fault("the running maximum starts at 0", CORE.but(softmax=mistakes.maximum_from_zero)),
+        Fault("one maximum serves all rows", CORE.but(softmax=mistakes.one_maximum_for_all)),
         Fault("the weights are scaled after softmax", CORE.but(softmax=scaled_after_softmax)),
     ),
 )

@@ -128,7 +128,8 @@ class Feature(Plugin):
     `takes_with` says which, of parameters. `why` says in a line what becomes of a K bias. `arrays` are the shapes of
     the arrays among its parameters, by their path there. `complete` fills in defaults: it gets the parameters and the
     case without them. `refuse` says what is wrong with a case: where, below the feature, and what is allowed.
-    `spell_out` returns features without positions that say the same, for a case whose rows or keys are chosen.
+    `spell_out` returns features without positions that say the same, for a case whose rows or keys are chosen; what
+    hides keys becomes a mask.
     """
 
     act: OnVectors | OnScores | Hides | Fills | AddsColumn | Normalises | None
