@@ -1748,3 +1748,375 @@ def padded_under_a_mask(case: Case, queries: Array) -> list[steps.Column]:
 
 
 featured("beside a mask, the last block of four is padded with zero keys", columns=padded_under_a_mask)
+
+
+# Features that meet: each is right alone
+
+
+def forgotten_where(when: Callable[[Case], bool]) -> Callable[[Any, Case], Any]:
+    return lambda own, case: None if when(case) else own
+
+
+def beside(*names: str) -> Callable[[Any, Case], Any]:
+    """Forget a feature beside any of some others."""
+    return forgotten_where(lambda case: bool(case.features.keys() & set(names)))
+
+
+altered("a window's left side of 0 is none", "window", lambda own, _case: (own[0] or None, own[1]))
+altered("a window's right side of 0 is none", "window", lambda own, _case: (own[0], own[1] or None))
+altered("a window without a left side has one of 0", "window", lambda own, _case: (own[0] or 0, own[1]))
+altered(
+    "a window of four keys or more is forgotten",
+    "window",
+    forgotten_where(lambda case: (case.features["window"][0] or 0) > 3),
+)
+
+
+def from_the_lower_right(case: Case) -> Array:
+    return distance(case) + (missing(case) if is_aligned_upper_left(case) else 0)
+
+
+def from_the_first_key(case: Case) -> Array:
+    return distance(case) - (min(missing(case), 0) if not is_aligned_upper_left(case) else 0)
+
+
+def is_aligned_upper_left(case: Case) -> bool:
+    return case.features.get("causal") == "upper-left"
+
+
+def window_at(behind: Callable[[Case], Array]) -> Callable[[Case], Array]:
+    def allowed(case: Case) -> Array:
+        left, right = (10**6 if side is None else side for side in case.features["window"])
+        found = behind(case)
+        return with_first_key(np.broadcast_to((found <= left) & (-found <= right), case.scores_shape))
+
+    return allowed
+
+
+def slopes_at(far: Callable[[Case], Array]) -> Callable[[Case, Array], Array]:
+    return lambda case, scores: scores - steps.slopes_of(case) * far(case)
+
+
+for what, behind in {
+    "from the lower right where causality is upper-left": from_the_lower_right,
+    "from the first key where there are more queries than keys": from_the_first_key,
+}.items():
+    featured(f"a window is measured {what}", window=window_at(behind))
+    featured(f"ALiBi is measured {what}", alibi=slopes_at(lambda case, behind=behind: np.abs(behind(case))))
+featured("ALiBi's distance ends at 8", alibi=slopes_at(lambda case: np.minimum(np.abs(distance(case)), 8)))
+featured("a temperature divides ALiBi too", on_scores=("softcap", "score_bias", "alibi", "temperature", "hiding"))
+altered("ALiBi is forgotten beside a rotation", "alibi", beside("rope"))
+altered(
+    "ALiBi is dropped where rows and keys are as many",
+    "alibi",
+    forgotten_where(lambda case: case.q.shape[1] == case.keys.shape[1]),
+)
+altered(
+    "ALiBi's slopes are in reverse where nothing is causal",
+    "alibi",
+    lambda own, case: own if "causal" in case.features else {"slopes": own["slopes"][::-1]},
+)
+
+
+def by_rows(numbers: Array, case: Case) -> Array:
+    """Take what is given for each head for rows instead, where there are as many."""
+    rows = len(case.q) == case.q.shape[1]
+    return np.broadcast_to(numbers[None, :, None] if rows else numbers[:, None, None], (*case.scores_shape[:2], 1))
+
+
+def swapped(array: Array) -> Array:
+    return array.swapaxes(0, 1) if array.shape[0] == array.shape[1] else array
+
+
+featured(
+    "a score bias has its heads and rows swapped where they are as many",
+    score_bias=lambda case, scores: scores + swapped(case.features["score_bias"]),
+)
+featured(
+    "a mask has its heads and rows swapped where they are as many", mask=lambda case: swapped(case.features["mask"])
+)
+featured(
+    "temperatures of heads are those of rows where they are as many",
+    temperature=lambda case, scores: (
+        scores / by_rows(case.features["temperature"]["heads"], case) / case.features["temperature"]["rows"][:, None]
+    ),
+)
+featured(
+    "sinks of heads are those of rows where they are as many",
+    **with_columns(
+        lambda case, _queries, extra: (
+            [(by_rows(case.features["sink"], case)[..., 0], None), *extra[1:]] if "sink" in case.features else extra
+        )
+    ),
+)
+featured(
+    "a mask ends at the fifth row", mask=lambda case: case.features["mask"] | (np.arange(case.q.shape[1]) >= 5)[:, None]
+)
+for tile in (8, 16):
+    featured(
+        f"causality ends at key {tile}",
+        causal=lambda case, tile=tile: steps.past(case) | (np.arange(case.keys.shape[1]) >= tile),
+    )
+
+
+def tiles_by_their_first_row(case: Case) -> Array:
+    places, keys = distance(case)[:, 0], np.arange(case.keys.shape[1])
+    first = places[np.arange(len(places)) // 16 * 16]
+    return with_first_key(steps.past(case) & ((keys // 16 * 16)[None] <= first[:, None]))
+
+
+featured("tiles of sixteen are skipped by the first row", causal=tiles_by_their_first_row)
+
+
+def cut_off(rows: int | None, heads: int | None) -> Implementation:
+    def wrong(case: Case) -> Trace:
+        trace = STEPS(case)
+        output = trace.output.copy()
+        if case.features and rows is not None:
+            output[:, rows:] = 0.0
+        if case.features and heads is not None and len(output) > heads:
+            output[heads:] = output[:1]
+        return Trace(output, trace.inside)
+
+    return wrong
+
+
+entered("beside features, rows from the ninth on are 0", cut_off(8, None))
+entered("beside features, heads from the seventh on are head 0", cut_off(None, 6))
+
+
+def first_tile_spoils(case: Case) -> Trace:
+    trace, seen = STEPS(case), STEPS.seen(case)
+    output = trace.output.copy()
+    if seen is not None and seen.shape[-1] > 16:
+        output[~seen[..., :16].any(axis=-1)] = np.nan
+    return Trace(output, trace.inside)
+
+
+entered("a first tile of sixteen keys that is hidden whole spoils a row", first_tile_spoils)
+featured(
+    "beside features, three query heads to a key-value head are tiled",
+    keys=lambda case: (
+        tiled(case, case.keys) if case.features and steps.in_groups(case) == 3 else repeated(case, case.keys)
+    ),
+)
+
+for name in ("rope", "qk_norm", "normaliser", "alibi"):
+    altered(f"a cap is forgotten beside {name}", "softcap", beside(name))
+altered("a cap of 30 or more is none", "softcap", lambda own, _case: None if own >= 30 else own)
+for name in ("rope", "causal"):
+    altered(f"a temperature is forgotten beside {name}", "temperature", beside(name))
+altered(
+    "temperatures begin at 0.4",
+    "temperature",
+    lambda own, _case: {side: np.maximum(numbers, 0.4) for side, numbers in own.items()},
+)
+altered("a score bias is forgotten beside what stands for softmax", "score_bias", beside("normaliser"))
+for others in (("mask",), ("causal", "window"), ("rope", "qk_norm")):
+    featured(
+        f"beside {' or '.join(others)}, softmax stands for what stands for it",
+        normaliser=lambda case, scores, others=others: (
+            steps.softmax(scores)[0] if case.features.keys() & set(others) else steps.stand_in(case, scores)
+        ),
+    )
+altered("key shifts are forgotten beside a rotation", "key_shifts", beside("rope"))
+featured(
+    "a norm is forgotten beside causality",
+    norm=lambda case, side, rows: rows if "causal" in case.features else steps.norm(case, side, rows),
+)
+for kind in ("l2", "layer", "rms"):
+    featured(
+        f"a norm of kind {kind} forgets its gains where the bias comes after",
+        norm=lambda case, side, rows, kind=kind: (
+            steps.norm(case, side, rows)
+            / (
+                gain_of(case, side)
+                if (case.features["qk_norm"]["kind"], case.features["qk_norm"].get("bias")) == (kind, "after")
+                else 1
+            )
+        ),
+    )
+for taken, given in (("nrb", "nbr"), ("nbr", "nrb"), ("brn", "rbn"), ("nbr", "rnb")):
+    word = {"n": "norm", "b": "bias", "r": "rotation"}
+    one, other = [word[letter] for letter in given], [word[letter] for letter in taken]
+    featured(
+        f"{', '.join(one)} is done as {', '.join(other)}",
+        order=lambda case, one=one, other=other: other if steps.order(case) == one else steps.order(case),
+    )
+
+
+def turned_at(change: Callable[[Array, Case], Array]) -> dict[str, Any]:
+    """Return a rotation at other positions."""
+
+    def rotation(case: Case, side: str, rows: Array) -> Array:
+        dims, base = steps.dims_of(case), case.features["rope"].get("base", 10000.0)
+        angles = change(steps.places(case, side), case)[:, None] * base ** (-2.0 * np.arange(dims // 2) / dims)
+        return turned(rows, angles, dims, steps.layout_of(case))
+
+    return {"rotation": rotation}
+
+
+featured("positions are cut to whole numbers", **turned_at(lambda places, _case: np.trunc(places)))
+featured("positions begin at 0", **turned_at(lambda places, _case: np.maximum(places, 0)))
+featured("positions end at 2047", **turned_at(lambda places, _case: np.minimum(places, 2047)))
+featured(
+    "positions beyond 2048 are halved", **turned_at(lambda places, _case: np.where(places > 2048, places / 2, places))
+)
+featured(
+    "given positions are ignored where rows and keys are as many",
+    **turned_at(
+        lambda places, case: np.arange(float(len(places))) if case.q.shape[1] == case.keys.shape[1] else places
+    ),
+)
+altered("a rotation's base is at least 10", "rope", lambda own, _case: {**own, "base": max(own["base"], 10.0)})
+
+
+def eight_turn(case: Case, side: str, rows: Array) -> Array:
+    if steps.dims_of(case) <= 8:
+        return steps.rotate(case, side, rows)
+    return turned(rows, steps.angles_of(case, side)[:, :4], 8, steps.layout_of(case))
+
+
+featured("at most eight channels turn", rotation=eight_turn)
+
+
+# What takes a share, beside what knows positions
+
+
+def other_score(change: Callable[[Case, Array, Array], Array], *needed: str) -> dict[str, Any]:
+    """Change the appended key's score, beside some features: `change(case, queries, score)`."""
+
+    def changed(case: Case, queries: Array, extra: list[steps.Column]) -> list[steps.Column]:
+        if not case.features.keys() >= {"appended_key", *needed}:
+            return extra
+        score, value = extra[-1]
+        return [*extra[:-1], (change(case, queries, score), value)]
+
+    return with_columns(changed)
+
+
+def multiplied(case: Case, queries: Array, key: Array) -> Array:
+    return np.einsum("hid,hkd->hi", queries, key) * case.scale
+
+
+def turned_behind_all(case: Case, queries: Array, _score: Array) -> Array:
+    dims, base = steps.dims_of(case), case.features["rope"].get("base", 10000.0)
+    angles = case.keys.shape[1] * base ** (-2.0 * np.arange(dims // 2) / dims)[None]
+    key = repeated(case, case.features["appended_key"]["key"])[:, None]
+    return multiplied(case, queries, turned(key, angles, dims, steps.layout_of(case)))
+
+
+def normed_along(case: Case, queries: Array, _score: Array) -> Array:
+    return multiplied(
+        case, queries, steps.norm(case, "k", repeated(case, case.features["appended_key"]["key"])[:, None])
+    )
+
+
+def sloped(case: Case, _queries: Array, score: Array) -> Array:
+    return score - (steps.slopes_of(case) * np.abs(distance(case)[:, :1] - case.keys.shape[1])[None])[..., 0]
+
+
+featured("an appended key turns behind all others", **other_score(turned_behind_all, "rope"))
+featured("an appended key is normed with the others", **other_score(normed_along, "qk_norm"))
+featured("an appended key has a slope", **other_score(sloped, "alibi"))
+featured("causality hides an appended key", **other_score(lambda _case, _queries, score: score - np.inf, "causal"))
+featured(
+    "an appended key meets queries that are neither normed nor turned",
+    columns=lambda case, queries: steps.columns(
+        case, case.q + case.bQ[:, None] if "appended_key" in case.features else queries
+    ),
+)
+altered("a key of zeros is forgotten beside causality", "zero_key", beside("causal"))
+altered("a key of zeros is forgotten beside an appended key", "zero_key", beside("appended_key"))
+altered("the one more is forgotten beside a sink", "softmax_plus_one", beside("sink"))
+altered("a sink is forgotten beside a window", "sink", beside("window"))
+altered("sinks end at 20 and begin at -20", "sink", lambda own, _case: np.clip(own, -20, 20))
+
+
+def no_sink(rows: Callable[[Array], Array]) -> dict[str, Any]:
+    """Leave the sink out of rows, by which keys they see."""
+
+    def changed(case: Case, _queries: Array, extra: list[steps.Column]) -> list[steps.Column]:
+        seen = STEPS.seen(case)
+        if "sink" not in case.features or seen is None:
+            return extra
+        return [(np.where(rows(seen), -np.inf, extra[0][0]), None), *extra[1:]]
+
+    return with_columns(changed)
+
+
+featured("a row that sees one key has no sink", **no_sink(lambda seen: seen.sum(axis=-1) == 1))
+featured("a row that sees less than a quarter has no sink", **no_sink(lambda seen: seen.mean(axis=-1) < 0.25))
+featured(
+    "an appended key's value is dropped where values are the identity",
+    **with_columns(
+        lambda case, _queries, extra: [(score, None if case.values is None else value) for score, value in extra]
+    ),
+)
+featured(
+    "the V bias passes whole where values are the identity",
+    mix=lambda case, weights, values: (
+        weights + steps.value_bias(case) if case.values is None else steps.mix(case, weights, values)
+    ),
+)
+featured(
+    "the V bias is dropped beside ALiBi and a cap",
+    values=lambda case: (
+        steps.values_of(case) + steps.value_bias(case) * (not case.features.keys() >= {"alibi", "softcap"})
+    ),
+)
+
+# Fills
+
+
+def filled(change: Callable[[Case, Array], Array]) -> dict[str, Any]:
+    def hide(case: Case, scores: Array, seen: Array) -> Array:
+        fill = np.full(scores.shape, case.features.get("fill", -np.inf))
+        return np.where(seen, scores, change(case, fill) if "fill" in case.features else fill)
+
+    return {"hide": hide}
+
+
+altered("a fill of 0 is none", "fill", lambda own, _case: own or None)
+altered("a fill is at most -1", "fill", lambda own, _case: min(own, -1.0))
+altered("a window is not filled", "fill", beside("window"))
+featured(
+    "a fill has a temperature",
+    **filled(lambda case, fill: steps.temper(case, fill) if "temperature" in case.features else fill),
+)
+featured(
+    "a fill is bent by the cap",
+    **filled(lambda case, fill: steps.cap(case, fill) if "softcap" in case.features else fill),
+)
+
+
+# W_O, where heads are as many as rows, or where it is square
+
+
+def layered(merge: Callable[[Case, Array], Array]) -> Implementation:
+    def wrong(case: Case) -> Trace:
+        trace = STEPS(case)
+        if case.W_O is None:
+            return trace
+        return Trace(trace.output, {**trace.inside, "layer": merge(case, trace.output)})
+
+    return wrong
+
+
+def side_by_side(output: Array) -> Array:
+    return output.swapaxes(0, 1).reshape(output.shape[1], -1)
+
+
+def in_memory_order(case: Case, output: Array) -> Array:
+    merged = output.reshape(output.shape[1], -1) if len(output) == output.shape[1] else side_by_side(output)
+    return np.asarray(merged @ np.asarray(case.W_O).reshape(merged.shape[1], -1))
+
+
+def transposed_where_square(case: Case, output: Array) -> Array:
+    merged = side_by_side(output)
+    matrix = np.asarray(case.W_O).reshape(merged.shape[1], -1)
+    return np.asarray(merged @ (matrix.T if matrix.shape[0] == matrix.shape[1] else matrix))
+
+
+entered("heads are merged as they lie where they are as many as rows", layered(in_memory_order), unseen=True)
+entered("a square W_O is transposed", layered(transposed_where_square), unseen=True)

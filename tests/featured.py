@@ -9,7 +9,7 @@ import numpy as np
 from making import random_case
 
 from verify_attention.departures import visible
-from verify_attention.model import Case
+from verify_attention.model import AddsColumn, Case, Fills, Hides, Normalises
 from verify_attention.plugins import feature
 
 
@@ -102,6 +102,9 @@ def with_features(draw: np.random.Generator, chosen: Any, case: Case | None = No
     """Return a case with chosen features, or None where those that were drawn do not fit together."""
     case = random_case(draw) if case is None else case
     made = completed(case, {name: PARAMETERS[name](draw, case) for name in NAMES if name in chosen})
+    acts = {type(feature(name).act) for name in made.features}
+    if acts >= {Normalises, AddsColumn} or (Fills in acts and Hides not in acts):
+        return None
     if any(list(feature(name).refuse(made)) for name in made.features):
         return None
     return with_seen_keys(made)

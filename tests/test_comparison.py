@@ -117,3 +117,15 @@ def test_an_equation_counts_where_doing_nothing_would_be_told_apart(moves, told_
 def test_with_a_tolerance_of_everything_nothing_is_told_apart():
     everything = Tolerance(1.0, 1.0)
     assert not comparison.told_apart(sides([0.0], [1e6], moves=np.full((1, 1), 1e6)), everything).any()
+
+
+def test_only_elements_that_count_tell_apart():
+    moves, counts = np.array([[[0.0, 1.0]]]), np.array([[[True, False]]])
+    assert not comparison.told_apart(sides([0.0, 0.0], [0.0, 0.0], moves=moves, counts=counts), TOLERANCE).any()
+    assert not comparison.told_apart(sides([0.0], [0.0], counts=np.array([[[False]]])), TOLERANCE).any()
+
+
+def test_an_own_limit_is_what_tells_apart():
+    moves = np.full((1, 1), 1e-8)
+    assert comparison.told_apart(sides([0.0], [0.0], moves=moves, limit=1e-9), TOLERANCE).all()
+    assert not comparison.told_apart(sides([0.0], [0.0], moves=moves, limit=1e-7), TOLERANCE).any()

@@ -486,3 +486,88 @@ def test_a_baseline_names_what_got_worse_and_what_disappeared():
     assert "was pass, is skipped" in next(worse(SMALL, skipped))
     loosened = edited(SMALL, ("cases", 0, "findings", BOTH, "expected"), lambda _: "within-rounding")
     assert "was expected holds, is expected within-rounding" in next(worse(SMALL, loosened))
+
+
+# --- cases with features
+
+
+def featured_case():
+    draw = rng(51)
+    mask = np.array([[[True, True, False, True], [False, True, True, True]]])
+    case = random_case(draw, H=1, G=1, Tq=2, Tk=4, d_k=3, d_v=5)
+    return case.but(id="masked", features={"mask": mask, "softcap": 3.0})
+
+
+SPARSE = {"normaliser": {"kind": "sparsemax"}}
+FEATURED = made_by(CORE, "core", featured_case(), featured_case().but(id="sparse", features=SPARSE))
+ABOUT_CHANGED = ("masked-keys-have-no-say", "keys-permute-freely", "query-rows-permute", "each-query-stands-alone")
+
+
+def featured_edit(change):
+    made = copy.deepcopy(FEATURED)
+    change(made["cases"])
+    return gate(resealed(made)).problems
+
+
+def test_a_run_with_features_is_sound():
+    verdict = gate(FEATURED)
+    assert verdict.problems == []
+    assert verdict.broken == []
+
+
+@pytest.mark.parametrize("name", ABOUT_CHANGED)
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"of": "the moon"},
+        {"head": 999},
+        {"row": 7},
+        {"left": 1e300, "right": 1e300},
+        {"left": 0.25, "right": 0.25},
+    ],
+)
+def test_evidence_of_claims_about_changed_cases_cannot_be_forged(name, forged):
+    def forge(cases):
+        finding = finding_on(cases[0]["findings"], name)
+        assert finding["status"] == "pass"
+        finding["worst"].update(forged)
+
+    assert featured_edit(forge)
+
+
+def test_an_lse_that_the_core_does_not_have_is_noticed():
+    def forge(cases):
+        cases[1]["conditions"]["k"]["lse"] = [[0.5, 0.5]]
+
+    assert any("lse: is there, but the core has none" in problem for problem in featured_edit(forge))
+
+
+def test_a_feature_that_is_taken_out_is_noticed():
+    assert featured_edit(lambda cases: cases[0]["inputs"]["features"].pop("softcap"))
+
+
+def test_a_mask_of_ones_is_no_mask():
+    def forge(cases):
+        cases[0]["inputs"]["features"]["mask"] = [[[1, 1, 0, 1], [0, 1, 1, 1]]]
+
+    assert featured_edit(forge)
+
+
+def test_a_place_that_is_written_as_a_fraction_is_still_a_place():
+    def forge(cases):
+        worst = finding_on(cases[0]["findings"], "scores-follow-the-formula")["worst"]
+        worst["index"] = float(worst["index"])
+
+    featured_edit(forge)  # it is a whole number to JSON Schema: no error, whatever is said of it
+
+
+@pytest.mark.parametrize("place", [("mask", 0, 0, 0), ("softcap",)])
+def test_a_changed_parameter_is_noticed(place):
+    def forge(cases):
+        *inner, last = place
+        part = cases[0]["inputs"]["features"]
+        for step in inner:
+            part = part[step]
+        part[last] = not part[last] if isinstance(part[last], bool) else part[last] * 1.5
+
+    assert featured_edit(forge)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from making import article_case, random_case, rng
 
-from verify_attention.model import CONDITIONS
+from verify_attention.model import CONDITIONS, Column
 from verify_attention.pipeline import CORE, softmax
 
 mpmath.mp.dps = 50
@@ -117,3 +117,12 @@ def test_conditions_switch_the_biases_and_the_key_shifts():
     assert not case.under("k").bQ.any()
     assert np.array_equal(case.under("qk").bK, case.bK)
     assert case.under("k") is case.under("k")
+
+
+def test_a_stage_of_features_that_is_swapped_runs_on_plain_attention_too():
+    """What nobody declared would otherwise pass where nothing is declared."""
+    case = random_case(rng(5))
+    zero = CORE.but(columns=lambda given, _queries: [Column(np.zeros(given.scores_shape[:2]))])
+    assert (zero(case).weights.sum(axis=-1) < 1).all()
+    falling = CORE.but(change=lambda given, scores: scores - np.arange(given.keys.shape[1]))
+    assert np.abs(falling(case).scores - CORE(case).scores).max() == 4.0

@@ -171,3 +171,13 @@ def test_the_measured_trouble_with_a_fixed_tolerance():
 
 def test_control_margin():
     assert 1e6 * TOLERANCE.atol == comparison.CONTROL
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("size", [1e-160, 1e-80, 1e80, 1e160, 1e300])
+def test_numbers_of_any_size_are_judged_honestly(size):
+    """Squares, sums and exponentials overflow or vanish: what cannot be told is inconclusive, never a failure."""
+    for case in wild(rng(7), 60):
+        extreme = case.but(q=case.q * size, bQ=case.bQ * size, keys=case.keys * size)
+        for finding in run_case(extreme, CORE, INVARIANTS.values(), TOLERANCE).findings:
+            assert finding.status in {"pass", "inconclusive", "skipped"}, (sorted(case.features), finding)

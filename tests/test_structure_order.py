@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -207,12 +208,20 @@ def test_what_takes_the_claim_about_pairs_away_makes_it_false_but_a_fill_does_no
 
 @pytest.mark.parametrize(
     "features",
-    [{}, {"rope": {"base": 10.0}}, {"temperature": {"heads": np.arange(1.0, 7.0)}}, {"key_shifts": np.ones((3, 5, 7))}],
+    [
+        {},
+        {"rope": {"base": 10.0}},
+        {"temperature": {"heads": np.arange(1.0, 7.0)}},
+        {"softcap": 1e-3},
+        {"key_shifts": np.ones((3, 5, 7))},
+    ],
 )
-def test_a_loud_key_scores_about_1e4_in_some_row_of_each_group(features: dict[str, Any]) -> None:
+def test_the_product_of_a_loud_key_is_about_1e4_in_some_row_of_each_group(features: dict[str, Any]) -> None:
+    """What acts on scores is left out: under a cap of 1e-3 a score of 1e4 would ask for a product of 1e11."""
     case = featured(34, **features).under("qk")
     loud = masked_keys_have_no_say.loud(case, 2)
-    highest = np.abs(CORE(loud).scores[..., 2]).reshape(3, -1).max(axis=1)
+    bare = loud.but(features={name: own for name, own in loud.features.items() if name in {"rope", "key_shifts"}})
+    highest = np.abs(CORE(bare).scores[..., 2]).reshape(3, -1).max(axis=1)
     assert ((highest > 5e3) & (highest < 2e4)).all()
     assert (loud.values[:, 2] == 1e300).all()  # type: ignore[index]
     others = [0, 1, 3, 4]
@@ -387,3 +396,91 @@ def test_of_many_queries_some_are_asked_alone_the_first_and_the_last_among_them(
     finding = judge(INVARIANTS["each-query-stands-alone"], case, wrong)
     assert finding.worst is not None
     assert (finding.status, finding.worst.row) == ("fail", 39)
+
+
+# The last key that a row sees
+
+
+def test_the_last_key_that_a_row_sees_is_not_one_that_a_mask_hides() -> None:
+    """Row 3 stands at key 4. The mask hides it from row 3 in all heads, and key 3 in all but head 2."""
+    flags = np.ones((6, 4, 5), dtype=bool)
+    flags[:, 3, 4] = flags[[0, 1, 3, 4, 5], 3, 3] = False
+    case = featured(42, mask=flags, causal="lower-right")
+    assert future_keys_have_no_say.last_seen(case).tolist() == [1, 2, 3, 3]
+    _, own = future_keys_have_no_say.sides(case, CORE)
+    assert (own.left[2, 3] > 0.01).all()
+    assert not own.left[[0, 1, 3, 4, 5], 3].any()
+    assert judge(INVARIANTS["future-keys-have-no-say"], case, CORE).status == "pass"
+
+
+def test_a_row_whose_last_key_is_hidden_by_mistake_is_found_behind_a_mask_too() -> None:
+    flags = np.ones((6, 4, 5), dtype=bool)
+    flags[:, 3, 4] = False
+    case = featured(43, mask=flags, causal="lower-right")
+
+    def wrong(case: Case, scores: np.ndarray) -> np.ndarray:
+        changed = CORE.change(case, scores).copy()
+        changed[:, 3, 3] = -np.inf
+        return changed
+
+    finding = judge(INVARIANTS["future-keys-have-no-say"], case, output_of(CORE.but(change=wrong)))
+    assert finding.status == "fail"
+    assert finding.worst is not None
+    assert finding.worst.row == 3
+
+
+def test_a_future_and_a_last_key_without_weight_say_nothing() -> None:
+    """Keys 1 to 4 score 2000 below the first, whatever is hidden: no other has any weight."""
+    keys = np.zeros((3, 5, 7))
+    keys[:, 0, 0] = 1000.0
+    keys[:, 1:, 0] = -1000.0
+    queries = np.zeros((6, 4, 7))
+    queries[..., 0] = 1.0
+    still = {"bQ": np.zeros((6, 7)), "bK": np.zeros((3, 7)), "scale": 1.0}
+    case = featured(44, {"q": queries, "keys": keys, **still}, causal="lower-right")
+    finding = judge(INVARIANTS["future-keys-have-no-say"], case, CORE)
+    assert finding.status == "skipped"
+    assert "vacuous" in (finding.reason or "")
+
+
+@pytest.mark.parametrize("number", [0.5, 0.25, 0.75, 1.0, 0.0, -0.5])
+def test_another_future_has_no_short_number_in_common_with_this(number: float) -> None:
+    case = random_case(rng(45))
+    case = case.but(keys=np.full_like(case.keys, number), values=np.full_like(case.values, number))
+    other = future_keys_have_no_say.with_another_future(case, 1)
+    assert (other.keys[:, 2:] != number).all()
+    assert other.values is not None
+    assert (other.values[:, 2:] != number).all()
+    assert (other.keys[:, :2] == number).all()
+
+
+def test_few_changed_cases_are_held_at_a_time() -> None:
+    case = featured(46, {"H": 2, "G": 1, "Tq": 30, "Tk": 30}, causal="lower-right")
+    posed: list[Any] = []
+
+    def attend(one: Case) -> Trace:
+        posed.append(weakref.ref(one))
+        return CORE(one)
+
+    for _ in future_keys_have_no_say.sides(case, attend):
+        assert sum(one() is not None for one in posed) <= 4
+    assert len(posed) > 60
+
+
+def test_code_that_takes_the_mean_of_all_keys_off_is_not_blamed_for_a_loud_key_under_a_cap() -> None:
+    """A cap of 0.001 leaves no key a score of 1e4; one as loud as that before the cap may be hidden."""
+    name = "masked-keys-have-no-say"
+    case = featured(47, softcap=1e-3, mask=np.ones((6, 4, 5), dtype=bool)).but(bQ=np.zeros((6, 7)))
+
+    def centred(case: Case) -> Trace:
+        mean = case.keys.mean(axis=1, keepdims=True)
+        keys = np.einsum("hid,hd->hi", CORE.queries(case), (mean[:, 0])[case.kv_head])[..., None] * case.scale
+
+        def scores(case: Case, queries: np.ndarray, _keys: np.ndarray) -> np.ndarray:
+            less = CORE.keys(case) - mean
+            return CORE.scores(case, queries, less) + keys
+
+        return CORE.but(scores=scores)(case)
+
+    finding = judge(INVARIANTS[name], case, centred)
+    assert finding.status == "pass", finding

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+import numpy as np
+
 from verify_attention import rounding
-from verify_attention.model import Array, Case, Flags, Implementation, Sides
+from verify_attention.model import Array, Case, Flags, Implementation, Sides, Tolerance
 
 BOUNDS = {"output": rounding.output, "weights": rounding.weights, "scores": rounding.scores}
 
@@ -20,11 +22,12 @@ def agreement(
     parts: tuple[Literal["output", "weights", "scores"], ...] = ("output", "weights", "scores"),
     counts: Flags | None = None,
     moves: Array | None = None,
-    limit: float | None = None,
+    far: bool = False,
 ) -> Iterator[Sides]:
     """Yield output, weights and scores of both cases, which should agree within what rounding may do to each.
 
-    `of` follows the part's name; `counts` and `moves` are `[H, Tq, 1]`; `limit` replaces the tolerance.
+    `of` follows the part's name; `counts` and `moves` are `[H, Tq, 1]`. Of what is posed so `far` off that
+    rounding alone may exceed the tolerance, the bound is the limit.
     """
     for part in parts:
         left, right = getattr(attend(one), part), getattr(attend(other), part)
@@ -37,5 +40,11 @@ def agreement(
             axis="channel" if part == "output" else "key",
             counts=counts,
             moves=moves,
-            limit=limit,
+            limit=_limit(bound) if far else None,
         )
+
+
+def _limit(bound: Array) -> float | None:
+    """Return the largest bound, where there is one and it is above the usual tolerance."""
+    largest = float(np.max(bound))
+    return largest if np.isfinite(largest) and largest > Tolerance().atol else None

@@ -1,7 +1,8 @@
 """Where the conclusion stops: what becomes of three claims about biases under each departure from plain attention.
 
 Every cell is measured: on the boundary cases of its row the claim was really checked, and held, or broke by so much.
-A boundary case is tagged with its row: the name of a feature, or of a structure such as GQA.
+A boundary case is tagged with its row: the name of a feature, or of a structure such as GQA. Any other case has a row
+of its own: what the three claims do there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from verify_attention import engine
+from verify_attention.departures import in_order
 from verify_attention.errors import UsageError
 from verify_attention.model import Case, Finding, Implementation, Tolerance
 from verify_attention.plugins import features, invariants
@@ -33,7 +35,9 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """Holds, breaks, or depends on the case."""
+        """Holds, breaks, or depends on the case; a dash where nothing could be measured."""
+        if not self.held and not self.broke:
+            return "–"
         if self.held and self.broke:
             return "depends"
         return "breaks" if self.broke else "holds"
@@ -59,10 +63,11 @@ def boundary_map(
 ) -> list[Row]:
     """Measure the claims on boundary cases: structures first, then features in the order in which they act.
 
-    `each_case` gives each case a row of its own, which says what it is about.
+    `each_case` gives each case a row of its own, which says what it is about. Where none is a boundary case, each case
+    has a row by its id.
 
     Raises:
-        UsageError: no case is tagged as a boundary case, or one of them has no row.
+        UsageError: a boundary case has no row, or more than one.
 
     """
     known, rows = features(), dict[str, list[Case]]()
@@ -70,7 +75,7 @@ def boundary_map(
         if TAG in case.tags:
             rows.setdefault(_row_of(case), []).append(case)
     if not rows:
-        raise UsageError(f"none of the {len(cases)} cases is tagged {TAG!r}")
+        return [_observed(case, implementation, tolerance) for case in cases]
     chosen = [invariants()[name] for name in CLAIMS]
     reports = {
         report.case.id: report.findings
@@ -81,6 +86,22 @@ def boundary_map(
     if each_case:
         return [_row(name, [case], reports, case) for name in order for case in rows[name]]
     return [_row(name, rows[name], reports) for name in order]
+
+
+def _observed(case: Case, implementation: Implementation, tolerance: Tolerance) -> Row:
+    """Say what the claims do on any case, whatever it expects, and which features take away what a K bias needs."""
+    chosen = [invariants()[name] for name in CLAIMS]
+    findings = engine.run_case(case.but(expect={}), implementation, chosen, tolerance).findings
+    cells = {finding.invariant: _cell([case], [finding], judged=False) for finding in findings}
+    stages = dict.fromkeys(feature.stage for feature in in_order(case))
+    why = engine.taken_away(engine.missing_traits(chosen[0], case))
+    if findings[0].observed is None:
+        why = findings[0].reason or ""
+    elif not why:
+        why = "a common K bias adds one number to every visible score of a row"
+    elif findings[0].observed == "holds":
+        why += ", but this K bias changes nothing"
+    return Row(case.id, ", ".join(stages) or "–", cells, why)
 
 
 def _place(name: str) -> tuple[int, str]:
@@ -105,11 +126,11 @@ def _row(name: str, cases: Sequence[Case], reports: Mapping[str, Sequence[Findin
     return Row(name, stage, cells, why[:1].upper() + why[1:])
 
 
-def _cell(cases: Sequence[Case], findings: Sequence[Finding]) -> Cell:
+def _cell(cases: Sequence[Case], findings: Sequence[Finding], *, judged: bool = True) -> Cell:
     wrong = tuple(
         f"{case.id}: {finding.invariant} is {finding.status}: {finding.reason or 'not checked'}"
         for case, finding in zip(cases, findings, strict=True)
-        if finding.status != "pass" or not finding.checked
+        if judged and (finding.status != "pass" or not finding.checked)
     )
     broke = tuple(finding.deviation or 0.0 for finding in findings if finding.observed == "breaks")
     return Cell(sum(finding.observed == "holds" for finding in findings), broke, wrong)

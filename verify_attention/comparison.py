@@ -69,11 +69,14 @@ def limit_of(tolerance: Tolerance, left: Array | float, right: Array | float) ->
 
 def told_apart(sides: Sides, tolerance: Tolerance) -> Flags:
     """Say for every element whether an implementation that did nothing would exceed its limit there."""
+    counted = np.broadcast_to(True if sides.counts is None else sides.counts, sides.left.shape)
     if sides.moves is None:
-        return np.ones_like(sides.left, dtype=bool)
+        return counted
     limit = limit_of(tolerance, sides.left, sides.right)
+    if sides.limit is not None:
+        limit = np.maximum(limit, sides.limit)
     limit[~np.isfinite(limit)] = 0.0  # what an implementation spoils is no reason to look away
-    return ~(np.abs(sides.moves) <= limit)
+    return counted & ~(np.abs(sides.moves) <= limit)
 
 
 def measure(sides: Sides, tolerance: Tolerance, expected: Expectation, case: Case) -> Measure | None:

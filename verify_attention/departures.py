@@ -23,9 +23,12 @@ def departs(case: Case) -> bool:
     return any(name != "key_shifts" for name in case.features)
 
 
-def no_departure(case: Case) -> str | None:
-    """Return the reason why a claim about features is not asked of a case, else None."""
-    return None if departs(case) else "the case has no feature that changes the formula"
+def no_departure(case: Case, name: str) -> str | None:
+    """Return the reason why a claim about features is not asked of a case, else None.
+
+    On plain attention other claims say the same; there it is asked only where `expect` names it.
+    """
+    return None if case.features or name in case.expect else "the case has no features, and does not expect it"
 
 
 def in_order(case: Case) -> list[Feature]:
@@ -65,14 +68,16 @@ def hidden_score(case: Case) -> float:
 def telling(case: Case) -> Flags | None:
     """Return the rows whose weights can tell something, `[H, Tq, 1]`; None: all of them.
 
-    A row of one key has the weight 1 in any event, unless something else takes a share or stands for softmax.
+    A row of one key has the weight 1 in any event, unless something else takes a share, or nothing makes it sum to one.
     """
-    seen = visible(case)
-    if departs(case) and any(isinstance(each.act, AddsColumn | Normalises | Fills) for each in in_order(case)):
+    if departs(case) and any("rows sum to one" in each.taken(case.features[each.name]) for each in in_order(case)):
         return None
     if case.keys.shape[1] < 2:
         return np.zeros((*case.scores_shape[:2], 1), dtype=bool)
-    return None if seen is None else (seen.sum(axis=-1, keepdims=True) >= 2).astype(bool)
+    seen = visible(case)
+    if seen is None or np.isfinite(hidden_score(case)):
+        return None
+    return (seen.sum(axis=-1, keepdims=True) >= 2).astype(bool)
 
 
 def one_key(case: Case) -> str | None:

@@ -17,7 +17,6 @@ from verify_attention.model import (
     AddsColumn,
     Array,
     Case,
-    Column,
     Estimate,
     Normalises,
     OnScores,
@@ -114,10 +113,9 @@ def given(number: Array | float) -> Array:
 
 
 @once_per_case
-def columns(case: Case) -> list[tuple[Estimate, Column]]:
-    """Return the score of each key that a feature adds, and the column itself."""
-    left = queries(case)
-    return [(act.formula(case, left), act.core(case, left.value)) for act in departures.acts(case, AddsColumn)]
+def columns(case: Case) -> list[tuple[Estimate, Array | None]]:
+    """Return the score in each row of each key that a feature adds, `[H, Tq]`, and its value, `[H, d_v]`."""
+    return [act.formula(case, queries(case)) for act in departures.acts(case, AddsColumn)]
 
 
 @once_per_case
@@ -144,6 +142,14 @@ def weights(case: Case) -> Estimate | None:
     return next((act.formula(case, scores(case)) for act in departures.acts(case, Normalises)), None)
 
 
+def many(case: Case) -> Array | float:
+    """Return how many weights of a row may be off by the error of one at once: 1 where errors are shares."""
+    found: Array | float = 1.0
+    for act in departures.acts(case, Normalises):
+        found = act.many(case, scores(case))
+    return found
+
+
 def shares(case: Case) -> Array:
     """Return the weights, `[H, Tq, Tk]`."""
     found = weights(case)
@@ -166,7 +172,7 @@ def mixture(case: Case, weights: Array, total: Array | None) -> Array:
         mixed = mixed + weights.sum(axis=-1, keepdims=True) * case.bV[case.kv_head][:, None]
     if total is None or not departures.departs(case):
         return mixed
-    for logit, column in columns(case):
-        if column.value is not None:
-            mixed = mixed + np.exp(logit.value - total)[..., None] * column.value[:, None]
+    for logit, value in columns(case):
+        if value is not None:
+            mixed = mixed + np.exp(logit.value - total)[..., None] * value[:, None]
     return mixed

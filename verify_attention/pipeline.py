@@ -120,7 +120,8 @@ class Pipeline:
         """Run the stages up to the heads' outputs."""
         queries = self.queries(case)
         scores = self.scores(case, queries, self.keys(case))
-        if departures.departs(case):
+        usual = self.change is changed_scores and self.columns is added_columns
+        if departures.departs(case) or not usual:
             return self._departing(case, queries, self.change(case, scores))
         weights, lse = self.softmax(scores)
         return Trace(self.mix(case, weights), {"scores": scores, "weights": weights, "lse": lse})

@@ -30,7 +30,7 @@ def feature(name: str) -> Feature:
 
 def features_among(given: Iterable[object]) -> list[Feature]:
     """Return the features that are among some names, in the order in which they act, and load no other."""
-    known = set(names("verify_attention.features"))
+    known = names("verify_attention.features")
     return sorted((feature(str(name)) for name in given if name in known), key=lambda each: each.order)
 
 

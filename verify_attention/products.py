@@ -22,6 +22,9 @@ def exact_product(left: Array, right: Array) -> Array:
     Rows and columns whose numbers differ so much in size that `MOST_SLICES` slices do not hold them are multiplied as
     rationals, one by one.
     """
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        with np.errstate(all="ignore"):
+            return left @ right  # an overflow has no exact sum
     bits = (53 - int(np.ceil(np.log2(left.shape[-1] * MOST_SLICES)))) // 2
     lefts, left_exponents, left_rest = _slices(left, -1, bits)
     rights, right_exponents, right_rest = _slices(right, -2, bits)

@@ -159,7 +159,9 @@ def numbers(array: Array | Summary | None) -> Any:
             "mean": number(array.mean),
             "sha256": array.sha256,
         }
-    if math.isfinite(array.sum()):
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()
+    if math.isfinite(total):
         return Alike(array.tolist(), _sample(array.ndim, 0.5))
     whole = array.astype(object)
     whole[~np.isfinite(array)] = None
@@ -182,10 +184,15 @@ def finding_entry(finding: Finding) -> Document:
     return _entry(finding) if finding.worst is not None else _unmeasured(finding)
 
 
+_shared: dict[int, tuple[Document, str]] = {}  # by identity, with the text: a document is not changed once it is made
+
+
 @lru_cache(4096)
 def _unmeasured(finding: Finding) -> Document:
     """Return what `_entry` does, the same object for equal findings: most cases are not asked for the same claims."""
-    return _entry(finding)
+    entry = _entry(finding)
+    _shared[id(entry)] = entry, _line(entry)
+    return entry
 
 
 def _entry(finding: Finding) -> Document:
@@ -259,8 +266,18 @@ def _case_text(case: Document) -> str:
     Few calls of the encoder, for it is most of the time; lines are broken at seams that no text can hold, as its quotes
     are escaped there.
     """
-    parts = {name: _line(value) for name, value in case.items() if name in {"inputs", "conditions", "findings"}}
-    head = {name: value for name, value in case.items() if name not in parts and name != "digest"}
+    parts = {name: _line(value) for name, value in case.items() if name in {"inputs", "conditions"}}
+    head = {name: value for name, value in case.items() if name not in {*parts, "findings", "digest"}}
     parts["conditions"] = parts["conditions"].replace('},"', '},\n  "')
-    parts["findings"] = parts["findings"].replace('},{"invariant":', '},\n  {"invariant":')
+    if "findings" in case:
+        parts["findings"] = f"[{_findings_text(case['findings'])}]"
     return ",\n ".join([_line(head)[1:-1], *(f'"{name}": {text}' for name, text in parts.items())])
+
+
+def _findings_text(findings: list[Document]) -> str:
+    """Return the texts of findings, one to a line; those that cases share are not written again and again."""
+    shared = [_shared.get(id(finding), (None, ""))[1] for finding in findings]
+    own = [finding for finding, text in zip(findings, shared, strict=True) if not text]
+    seam = '},{"invariant":'
+    texts = iter(_line(own)[1:-1].replace(seam, '},\n{"invariant":').split("\n"))
+    return ",\n  ".join(text or next(texts).removesuffix(",") for text in shared)

@@ -68,12 +68,11 @@ def output(case: Case) -> Array:
     """Bound the error of the output, `[H, Tq, d_v]`; infinite where the weights' is."""
     bias = np.zeros((len(case.keys), case.d_v)) if case.bV is None else np.abs(case.bV)
     largest = (bias + (1.0 if case.values is None else np.abs(case.values).max(axis=1)))[case.kv_head]
-    added = [column.value for _, column in formula.columns(case)] if departs(case) else []
+    added = [value for _, value in formula.columns(case)] if departs(case) else []
     for value in added:
         largest = largest if value is None else np.maximum(largest, np.abs(value))
-    if departs(case) and formula.weights(case) is not None:  # each weight errs by itself, and they may sum to n
-        largest = largest * case.keys.shape[1]
-    return _output_bound(case, weights(case), largest[:, None])
+    many = formula.many(case) if departs(case) else 1.0
+    return _output_bound(case, weights(case), largest[:, None] * many)
 
 
 @once_per_case

@@ -13,6 +13,7 @@ from verify_attention.departures import in_order
 from verify_attention.model import Array, Case, Hides, Indices, Latent
 from verify_attention.plugins import feature
 
+BLOCK = 2**19  # scores; a larger case is judged in blocks of about as many
 AXES = {
     "q": ("H", "Tq", "d_k"),
     "keys": ("G", "Tk", "d_k"),
@@ -129,7 +130,7 @@ def _parameters(case: Case, change: Any) -> dict[str, Any]:
     return changed
 
 
-def blocks(case: Case, largest: int = 2**19) -> Iterator[Case]:
+def blocks(case: Case, largest: int = BLOCK) -> Iterator[Case]:
     """Yield the case in blocks of about `largest` scores: rows are independent, and so are heads.
 
     A small case is its own only block. A block has one head and at least two rows where the case has them.
@@ -143,6 +144,12 @@ def blocks(case: Case, largest: int = 2**19) -> Iterator[Case]:
     for head in range(heads):
         for start, stop in pairwise(edges):
             yield _block(case, head, start, stop)
+
+
+def first_row(block: Case) -> Case:
+    """Return the block of one row that is the first of the same head."""
+    whole = block if block.whole is None else block.whole
+    return _block(whole, block.first_head, 0, 1)
 
 
 def _block(case: Case, head: int, start: int, stop: int) -> Case:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from verify_attention.model import Case
+from verify_attention import departures, formula
+from verify_attention.model import Array, Case
+from verify_attention.plugins import feature
+from verify_attention.selection import BLOCK
 
-NOT_ASKED = "a claim about structure: asked of cases with features, and of those that expect it"
-MOST_SCORES = 2**19  # a larger case is judged in blocks
+NOT_ASKED = "asked of cases with features, or that expect it"
 TOO_LARGE = "the case is judged in blocks, and the claim is about all of it"
 
 
@@ -38,6 +40,21 @@ def without(case: Case, *names: str) -> Case:
     return case.but(features={name: value for name, value in case.features.items() if name not in names})
 
 
+def spread(case: Case) -> Array:
+    """Return how far apart the products of each row are over its visible keys, `[H, Tq, 1]`.
+
+    Where something beside them does not move along, it is how far they are from 0. Where the spread is 0, no factor
+    on the products changes a weight.
+    """
+    products, seen = formula.products(case).value, departures.visible(case)
+    if any("shift-invariant softmax" in feature(name).taken(own) for name, own in case.features.items()):
+        farthest: Array = np.abs(products).max(axis=-1, keepdims=True)
+        return farthest
+    high, low = (products, products) if seen is None else (np.where(seen, products, edge) for edge in (-np.inf, np.inf))
+    apart: Array = high.max(axis=-1, keepdims=True) - low.min(axis=-1, keepdims=True)
+    return apart
+
+
 def small(case: Case) -> str | None:
     """Return the reason why a claim about a whole case is not asked of a large one, else None."""
-    return TOO_LARGE if int(np.prod(case.scores_shape)) > MOST_SCORES else None
+    return TOO_LARGE if int(np.prod(case.scores_shape)) > BLOCK else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verify_attention import formula, selection
-from verify_attention.departures import acts, departs, telling, visible
+from verify_attention.departures import acts, departs, on_vectors, telling, visible
 from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case, Condition, OnScores
 from verify_attention.products import exact_product
@@ -123,8 +123,9 @@ def at_stake(case: Case, condition: Condition) -> Array:
     """
     if not departs(case):
         return key_term(case, condition)
-    plain = case.but(features={})
-    moved = np.maximum(np.abs(key_term(case, condition)), np.abs(row_shift(plain, condition))[..., None])
+    moved = np.abs(key_term(case, condition))
+    if not all(act.linear for act in on_vectors(case)[1]):
+        moved = np.maximum(moved, np.abs(row_shift(case.but(features={}), condition))[..., None])
     rows = telling(case)
     return moved if rows is None else moved * rows
 
@@ -137,18 +138,16 @@ def _moved(case: Case, before: Condition, after: Condition) -> Array:
 
 
 def biases_term(case: Case) -> Array:
-    """Return what only both biases together add to a score, s·bQ·bK, `[H, 1, 1]`; `[H, Tq, Tk]` with features."""
-    if departs(case):
-        return _moved(case, "q", "qk") - _moved(case, "none", "k")
-    return case.scale * terms(case).bQbK[:, None, None]
+    """Return what only both biases together add to a score, s·bQ·bK, `[H, 1, 1]`, or `[H, Tq, 1]` with temperatures."""
+    gain: Array | float = _gain(case) if departs(case) else 1.0
+    return case.scale * gain * terms(case.but(features={}) if departs(case) else case).bQbK[:, None, None]
 
 
 def first_row_shift(case: Case) -> Array:
     """Return what the K bias adds to the first row of each head of the whole case, s·q_0·bK, `[H, 1]`."""
     if case.whole is None or case.first_row == 0:
         return row_shift(case, "k")[:, :1]
-    heads = np.arange(case.first_head, case.first_head + len(case.q))
-    return row_shift(selection.heads(selection.rows(case.whole, np.array([0])), heads), "k")
+    return row_shift(selection.first_row(case), "k")
 
 
 def gaps(case: Case, numbers: Array) -> Array:

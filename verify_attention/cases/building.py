@@ -11,7 +11,17 @@ import numpy as np
 from verify_attention import departures, validation
 from verify_attention.cases import layers
 from verify_attention.cases.shapes import Shapes
-from verify_attention.model import CONDITIONS, QUANTITIES, Case, Hides, Published
+from verify_attention.model import (
+    CONDITIONS,
+    QUANTITIES,
+    AddsColumn,
+    Case,
+    Feature,
+    Fills,
+    Hides,
+    Normalises,
+    Published,
+)
 from verify_attention.plugins import features_among
 from verify_attention.validation.messages import Flaw
 from verify_attention.wording import describe, join
@@ -34,7 +44,7 @@ def build(document: Any, **known: Any) -> tuple[Case | None, list[Flaw]]:
         return None, flaws
     case = _with_features(_case(document, shapes, known), document, shapes)
     flaws = [*layers.refused(case), *(_refused(case) if case.features else ())]
-    return (None, flaws) if flaws else (case, [])
+    return (None, flaws) if flaws else (layers.settled(case), [])
 
 
 def _case(document: dict[str, Any], shapes: Shapes, known: dict[str, Any]) -> Case:
@@ -61,6 +71,8 @@ def _with_features(case: Case, document: dict[str, Any], shapes: Shapes) -> Case
     """Return the case with its features: arrays at their full depth, and every default filled in."""
     given = document.get("features", {})
     acting = features_among(given)
+    if not acting:
+        return case
     case = case.but(features={each.name: shapes.parameters(each, given[each.name], case) for each in acting})
     for each in acting:
         complete = each.complete(case.features[each.name], case)
@@ -73,6 +85,7 @@ def _refused(case: Case) -> Iterator[Flaw]:
     acting = departures.in_order(case)
     for each in acting:
         yield from (Flaw(("features", each.name, *path), said) for path, said in each.refuse(case))
+    yield from _contradictions(acting)
     seen = departures.visible(case)
     empty = [] if seen is None else np.argwhere(~seen.any(axis=-1)).tolist()
     if empty:
@@ -82,6 +95,20 @@ def _refused(case: Case) -> Iterator[Flaw]:
         together = f", together with {join(others)}," if others else ""
         which = f"{join([*rows, *more])} in {case.id}"
         yield Flaw(("features", name), f"leaves{together} no key visible to {which}; each row must see at least one")
+
+
+def _contradictions(acting: list[Feature]) -> Iterator[Flaw]:
+    """Yield features that have nothing to act on, or that share a softmax which is not there."""
+    hiding = any(isinstance(each.act, Hides) for each in acting)
+    for each in acting:
+        place = ("features", each.name)
+        if isinstance(each.act, Fills) and not hiding:
+            yield Flaw(place, "stands alone: beside it must be what hides scores, such as a mask, causal or window")
+        if isinstance(each.act, Normalises):
+            for other in acting:
+                if isinstance(other.act, AddsColumn):
+                    said = f"stands beside {other.name}, which takes a share of a softmax; leave one out"
+                    yield Flaw(place, said)
 
 
 def _published(document: dict[str, Any], shapes: Shapes) -> Published | None:

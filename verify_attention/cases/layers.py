@@ -239,6 +239,18 @@ def refused(case: Case) -> Iterator[Flaw]:
     yield from _unlike(case.latent.c, case.latent.W_UV, "W_UV", case.values, "values")
 
 
+def settled(case: Case) -> Case:
+    """Return a case with a latent whose keys and values are the latent's products, each sum rounded once.
+
+    Those that a file gives may be rounded otherwise; claims about the absorbed form count on one rounding.
+    """
+    if case.latent is None:
+        return case
+    keys = case.keys.copy()
+    keys[..., case.d_k - case.latent.W_UK.shape[-1] :] = exact_product(case.latent.c, case.latent.W_UK)
+    return case.but(keys=keys, values=exact_product(case.latent.c, case.latent.W_UV), latent=case.latent)
+
+
 def _unlike(c: Array, matrix: Array, name: str, given: Array, of: str) -> Iterator[Flaw]:
     """Yield the first place at which an array is not the product of latents and a matrix, up to rounding."""
     with np.errstate(all="ignore"):

@@ -13,6 +13,8 @@ from verify_attention.plugins import features_among
 from verify_attention.validation.skeletons import finite
 from verify_attention.wording import Path, count
 
+_MOST_ROWS = 3  # of those that are named
+
 
 class Shapes:
     """The arrays of a document by their paths, nested as they are there, and how their shapes disagree."""
@@ -128,8 +130,12 @@ class Shapes:
             stand_in = [stand_in]
         self._judged[path] = stand_in
         array = arrays.read(value, path, axes, levels, self.flaws, flags=flags)
-        if array is not None:
-            self._arrays[path] = array
+        if array is None:
+            return None
+        self._arrays[path] = array
+        if flags:
+            name = self._document.get("name")
+            self.flaws += _blind(path, array, f" in {name}" if isinstance(name, str) else "")
         return array
 
     def _read_features(self, axes: dict[str, Axis]) -> None:
@@ -177,6 +183,21 @@ class Shapes:
             self.flaws.append((("d_k",), f"is {d_k}, but q, keys, bQ and bK have {found} in each row"))
             return Axis("d_k", "numbers")
         return Axis("d_k", "numbers", int(d_k), f"d_k is {int(d_k)}")
+
+
+def _blind(path: Path, mask: Array, name: str) -> arrays.Flaws:
+    """Return the rows of a mask that let nothing through."""
+    rows = np.argwhere(~mask.any(axis=-1)).tolist()
+    more = f"; nor do {len(rows) - _MOST_ROWS} more rows" if len(rows) > _MOST_ROWS else ""
+    said = f"each row must see at least one key{more}"
+    return [((*path, *row), f"leaves no key visible to {_row(row)}{name}; {said}") for row in rows[:_MOST_ROWS]]
+
+
+def _row(place: list[int]) -> str:
+    """Name a row of a mask by its place there: of a head, of every head, or every row."""
+    if not place:
+        return "any row"
+    return f"row {place[-1]} of head {place[0]}" if len(place) > 1 else f"row {place[0]} of any head"
 
 
 def _first_width(value: Any) -> int:

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 @click.option("-v", "--verbose", is_flag=True, help="Give each boundary case a row of its own.")
 @color_option
 def show_map(paths: tuple[str, ...], form: str, verbose: bool, color: str) -> int:
-    """Print what becomes of three claims about biases under each feature: holds, breaks by how much, or depends.
+    """Print what becomes of three claims about biases: holds, breaks by how much, or depends.
 
-    Measured on the boundary cases in PATH (those tagged boundaries), or on the built-in ones. depends: it holds in
-    some of them and breaks in others; the number is the largest effect. Exit code 1 if a claim did not fare as its case
-    expects.
+    Without PATH, a row for each feature, measured on the built-in boundary cases. depends: it holds in some of them and
+    breaks in others; the number is the largest deviation of the claim's equation. With PATH, a row for each case: does
+    its K bias matter, whatever it expects? Cases tagged boundaries are grouped by their other tag, and exit code 1
+    says that a claim did not fare as its case expects.
     """
     one_blas_thread()
     from verify_attention.boundaries import boundary_map  # noqa: PLC0415
@@ -45,7 +46,8 @@ def show_map(paths: tuple[str, ...], form: str, verbose: bool, color: str) -> in
     else:
         emit({"markdown": boundaries.markdown, "csv": boundaries.csv_text}[form](rows))
     wrong = _wrong(rows)
-    echo("".join(f"{line}\n" for line in wrong), err=True)
+    if wrong:
+        echo("".join(f"{line}\n" for line in wrong), err=True)
     return ExitCode.BROKEN if wrong else ExitCode.OK
 
 

@@ -131,14 +131,16 @@ def _checks(reports: list[CaseReport]) -> tuple[str, bool]:
     """Say of each of the article's checks whether it was repeated here, and how it went."""
     from verify_attention.model import BROKEN  # noqa: PLC0415
     from verify_attention.plugins import invariants  # noqa: PLC0415
-    from verify_attention.reports.figures import SEVERITY, WORDS  # noqa: PLC0415
+    from verify_attention.reports.figures import SEVERITY, WORDS, counted  # noqa: PLC0415
 
     lines, held = [], True
     for name, invariant in invariants().items():
         found = [f for entry in reports for f in entry.findings if f.invariant == name]
         if invariant.check and found:
             gravest = min(found, key=lambda finding: SEVERITY.index(finding.status))
-            lines.append(f"  {WORDS[gravest.status]:<12}  {invariant.check} ({name})")
+            broke = sum(f.expected == "breaks" and f.status == "pass" for f in found)
+            note = f"; it breaks in {counted(broke, 'case')}, as expected" if broke else ""
+            lines.append(f"  {WORDS[gravest.status]:<12}  {invariant.check} ({name}){note}")
             held = held and gravest.status not in BROKEN
     return ("\n".join(["the article's checks, on these cases:", *lines]) + "\n" if lines else ""), held
 

@@ -38,7 +38,7 @@ def explain(name: str | None) -> int:
 
     known: dict[str, Invariant | Feature] = {**invariants(), **features()}
     if name is None:
-        echo("".join(f"{key}\n    {plugin.claim}\n" for key, plugin in known.items()))
+        echo(_wrapped("".join(f"{key}\n    {plugin.claim}\n" for key, plugin in known.items())))
         return 0
     if name not in known:
         raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, known)}")
@@ -59,7 +59,7 @@ def explanation(name: str) -> str:
         place = list(features()).index(name) + 1
         head = [name, f"  {feature.claim}", "", f"acts on: {feature.stage}, number {place} of {len(features())}"]
         why = f"a K bias: {feature.why}"
-        return "\n".join([*head, why, "", *_indented(feature.derivation), "", *takes]) + "\n"
+        return "\n".join([*head, why, "", *_indented(feature.derivation), "", *_parameters(name), "", *takes]) + "\n"
     invariant = invariants()[name]
     breakers = [key for key, feature in features().items() if feature.takes & invariant.needs]
     parts = [
@@ -80,6 +80,21 @@ def explanation(name: str) -> str:
         *_items([fault.mistake for fault in invariant.faults]),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _parameters(name: str) -> list[str]:
+    """Return what the schema says of a feature's parameters."""
+    from verify_attention import resources  # noqa: PLC0415
+
+    own = resources.schema("case")["properties"]["features"]["properties"][name]
+    if "properties" not in own:
+        return [f"in a case: {own['description']}"]
+    required = own.get("required", [])
+    said = [
+        f"{key}{' (required)' if key in required else ''}: {one['title']}. {one['description']}"
+        for key, one in own["properties"].items()
+    ]
+    return [f"in a case: {own['description']}", "parameters:", *_items(said)]
 
 
 def _indented(text: str) -> list[str]:

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from verify_attention.engine.single import run_case
+from verify_attention.engine.single import missing_traits, run_case
 from verify_attention.engine.stack import by_shape, judged_together
+from verify_attention.engine.tally import taken_away
 from verify_attention.model import Case, CaseReport, Finding, Implementation, Invariant, Tolerance
 from verify_attention.plugins import invariants
 from verify_attention.summary import LARGEST
@@ -18,7 +19,7 @@ from verify_attention.summary import LARGEST
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
 
-__all__ = ["invariants", "judge", "run", "run_case"]
+__all__ = ["invariants", "judge", "missing_traits", "run", "run_case", "taken_away"]
 
 MOST_CASES, MOST_SCORES = 256, 2**20  # of cases that are judged before the first of them is reported
 

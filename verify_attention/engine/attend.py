@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,13 +28,14 @@ class Attend:
 
     def __init__(self, implementation: Implementation) -> None:
         self._implementation = implementation
-        self._traces: dict[int, tuple[Case, Trace]] = {}
+        # By the case itself, as long as somebody holds it: claims pose many changed cases, one after the other.
+        self._traces: WeakKeyDictionary[Case, Trace] = WeakKeyDictionary()
 
     def __call__(self, case: Case) -> Trace:
         """Return the implementation's trace."""
-        if id(case) not in self._traces:
-            self._traces[id(case)] = case, self._ask(case)
-        return self._traces[id(case)][1]
+        if case not in self._traces:
+            self._traces[case] = self._ask(case)
+        return self._traces[case]
 
     def _ask(self, case: Case) -> Trace:
         try:

@@ -40,7 +40,8 @@ def run_case(
     traces: dict[tuple[Condition, str], Gathering] = {}
     chosen = list(chosen)
     for invariant in chosen:
-        reason = invariant.applies(case)
+        with np.errstate(all="ignore"):
+            reason = invariant.applies(case)
         if reason is not None:
             findings[invariant.name] = unchecked(invariant, case, reason)
         else:
@@ -59,10 +60,14 @@ def run_case(
     return CaseReport(case, _conditions(traces), tuple(findings[invariant.name] for invariant in chosen))
 
 
-def missing_traits(invariant: Invariant, case: Case) -> dict[str, str]:
-    """Return the traits that an invariant needs and a feature of the case takes away: `{trait: feature}`."""
+def missing_traits(invariant: Invariant, case: Case) -> dict[str, list[str]]:
+    """Return the traits that an invariant needs and features of the case take away: `{trait: features}`."""
     taken = {name: feature(name).taken(parameters) for name, parameters in case.features.items()}
-    return {trait: name for name, traits in taken.items() for trait in sorted(traits & invariant.needs)}
+    missing: dict[str, list[str]] = {}
+    for name, traits in taken.items():
+        for trait in sorted(traits & invariant.needs):
+            missing.setdefault(trait, []).append(name)
+    return missing
 
 
 def _add(tally: Tally, block: Case, attend: Attend) -> Finding | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from verify_attention import comparison
 from verify_attention.model import Case, Expectation, Finding, Invariant, Sides, Tolerance
+from verify_attention.wording import join
 
 NO_CONTRAST = f"the gaps move, but no weight moves by {comparison.CONTROL:g}"
 
@@ -39,8 +40,8 @@ class Tally:
         if found is not None and (self.measure is None or found.rank > self.measure.rank):
             self.measure = found
 
-    def finding(self, missing: Mapping[str, str]) -> Finding:
-        """Conclude. `missing` names for each trait that the claim lacks here the feature that takes it away.
+    def finding(self, missing: Mapping[str, Sequence[str]]) -> Finding:
+        """Conclude. `missing` names for each trait that the claim lacks here the features that take it away.
 
         An equation that proves nothing here, or of which a part could not be seen, is skipped, unless it breaks all the
         same.
@@ -52,7 +53,7 @@ class Tally:
             return unchecked(self.invariant, self.case, f"vacuous: {self.invariant.vacuous}")
         status = comparison.status(self.expected, *found.numbers)
         reason = None if status == "pass" else _explained(self.expected, found)
-        taken = ", ".join(f'{feature} takes away "{trait}"' for trait, feature in missing.items())
+        taken = taken_away(missing)
         if taken and self.invariant.name not in self.case.expect:
             status, reason = "skipped", f"not claimed: {taken}; {_measured(found)}"
         elif taken and reason is not None:
@@ -68,6 +69,17 @@ class Tally:
             worst=found.worst,
             reason=reason,
         )
+
+
+def taken_away(missing: Mapping[str, Sequence[str]]) -> str:
+    """Say which features take away which traits: `rope and softcap take away "common key shift"`."""
+    by_features: dict[tuple[str, ...], list[str]] = {}
+    for trait, names in missing.items():
+        by_features.setdefault(tuple(names), []).append(f'"{trait}"')
+    return ", ".join(
+        f"{join(names)} {'takes' if len(names) == 1 else 'take'} away {join(traits)}"
+        for names, traits in by_features.items()
+    )
 
 
 def unchecked(invariant: Invariant, case: Case, reason: str) -> Finding:

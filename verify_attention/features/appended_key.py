@@ -27,12 +27,14 @@ def column(case: Case, queries: Array) -> Column:
     return Column(case.scale * (queries @ key)[..., 0], own["value"][case.kv_head])
 
 
-def formula(case: Case, queries: Vectors) -> Estimate:
-    """Multiply channel by channel, and sum."""
+def formula(case: Case, queries: Vectors) -> tuple[Estimate, Array]:
+    """Multiply channel by channel, and sum; repeat the value for the query heads of a group."""
+    heads = len(case.q) // len(case.keys)
     key = case.features["appended_key"]["key"][case.kv_head][:, None]
     value = case.scale * (queries.value * key)[..., ::-1].sum(axis=-1)
     size, spread = ((array * np.abs(key)).sum(axis=-1) for array in (queries.size, queries.error))
-    return Estimate(value, case.scale * (accumulated(case.d_k + 16) * size + spread))
+    score = Estimate(value, case.scale * (accumulated(case.d_k + 16) * size + spread))
+    return score, np.repeat(case.features["appended_key"]["value"], heads, axis=0)
 
 
 FEATURE = Feature(

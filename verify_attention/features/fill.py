@@ -7,23 +7,14 @@ keeps a say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from verify_attention.model import Case, Feature, Fills
-
-
-def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Refuse a fill where nothing is hidden."""
-    if not case.features.keys() & {"mask", "causal", "window"}:
-        yield (), "stands alone: there must be a mask, causal or window beside it, whose hidden scores it fills"
-
+from verify_attention.model import Feature, Fills
 
 FEATURE = Feature(
     __name__,
     __doc__,
-    act=Fills(lambda case: float(case.features["fill"])),
+    act=Fills(lambda case: case.features["fill"]),
     order=75,
+    complete=lambda parameters, _case: float(parameters),
     why="what fills a hidden score does not move with the visible ones",
     takes=frozenset({"hidden keys have no weight", "shift-invariant softmax"}),
-    refuse=refuse,
 )

@@ -16,11 +16,14 @@ import numpy as np
 from verify_attention.model import Array, Case, Estimate, Feature, Flags, Normalises, Trait
 from verify_attention.roundoff import UNIT, accumulated
 
-COLUMNS = {"sink", "softmax_plus_one", "zero_key", "appended_key"}
+
+def complete(parameters: Any, _case: Case) -> Any:
+    """Take a whole number for one, however it is written."""
+    return {**parameters, "k": int(parameters["k"])} if "k" in parameters else parameters
 
 
 def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Refuse a missing, needless or too large k, and what shares a softmax that is not there."""
+    """Refuse a missing, needless or too large k."""
     own, keys = case.features["normaliser"], case.keys.shape[1]
     if own["kind"] == "top-k" and "k" not in own:
         yield (), "top-k needs k, the number of keys that keep a weight"
@@ -28,8 +31,6 @@ def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
         yield ("k",), f"is {own['k']}, keys has {keys} rows"
     elif own["kind"] != "top-k" and "k" in own:
         yield ("k",), f"belongs to top-k, but the kind is {own['kind']}"
-    for other in sorted(COLUMNS & case.features.keys()):
-        yield (), f"stands beside {other}, which takes a share of a softmax; leave one out"
 
 
 def sigmoid(scores: Array) -> Array:
@@ -77,36 +78,64 @@ def core(case: Case, scores: Array) -> Array:
         return sigmoid(scores)
     if own["kind"] == "sparsemax":
         return sparsemax(scores)
-    powers = np.exp(scores - scores.max(axis=-1, keepdims=True)) * largest(scores, int(own["k"]))
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True)) * largest(scores, own["k"])
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def formula(case: Case, scores: Estimate) -> Estimate:
     """Return the weights in another form, with how far the scores' errors may move them.
 
-    The slope of a sigmoid is at most 1/4. Projection is not expansive: sparsemax moves by at most ‖ΔS‖ ≤ √n·max |ΔS|.
-    Which scores are the largest is sure where the last of them leads by more than twice the error. Taking the row's
-    largest score off rounds what is g below it by g·u: exp(−g)·g·u is less than u, and of sparsemax only scores count
-    that are at most 2n below (with one farther down, the first threshold is far below the last).
+    The slope of a sigmoid is at most 1/4. Sparsemax weights are max(S_j − τ, 0), and τ moves with the scores: it grows
+    with each of them and with all by as much, so by at most their largest error. Its own rounding is that of a sum over
+    scores at most 2n below the largest (with one farther down, the first threshold is far below the last). Which scores
+    are among the k largest is sure where the last of them leads by more than twice the error. Taking the row's largest
+    score off rounds what is g below it by g·u, and exp(−g)·g·u is less than u.
     """
     own, count = case.features["normaliser"], scores.value.shape[-1]
-    error = np.broadcast_to(scores.error, scores.value.shape).max(axis=-1, keepdims=True)
+    error = _row_error(scores)
     if own["kind"] == "sigmoid":
         return Estimate(0.5 * (1 + np.tanh(scores.value / 2)), error / 4 + 12 * UNIT)
     if own["kind"] == "sparsemax":
-        bound = np.sqrt(count) * (error + 4 * count * UNIT) + 2 * accumulated(count + 8)
-        return Estimate(by_falling_threshold(scores.value), bound)
-    ahead = (scores.value[..., None, :] > scores.value[..., :, None]).sum(axis=-1)
-    equal = np.tril(scores.value[..., None, :] == scores.value[..., :, None], k=-1).sum(axis=-1)
-    chosen = ahead + equal < own["k"]
+        return Estimate(by_falling_threshold(scores.value), _sparse_error(scores))
+    chosen, sure = first_largest(scores.value, own["k"], 2 * error)
     logs = np.where(chosen, scores.value, -np.inf)
     weights = np.exp(logs - np.logaddexp.reduce(logs, axis=-1)[..., None])
-    least = np.where(chosen, scores.value, np.inf).min(axis=-1, keepdims=True)
-    next_one = np.where(chosen, -np.inf, scores.value).max(axis=-1, keepdims=True)
+    return Estimate(weights, np.where(sure, np.expm1(2 * error + (4 * count + 16) * UNIT), np.inf))
+
+
+def _row_error(scores: Estimate) -> Array:
+    error: Array = np.broadcast_to(scores.error, scores.value.shape).max(axis=-1, keepdims=True)
+    return error
+
+
+def _sparse_error(scores: Estimate) -> Array:
+    count = scores.value.shape[-1]
+    return 2 * _row_error(scores) + 2 * accumulated(4 * count + 8)
+
+
+def first_largest(scores: Array, count: int, margin: Array) -> tuple[Flags, Flags]:
+    """Return which scores are the `count` largest of their row, and where that is sure: they lead by the margin."""
+    keys = scores.shape[-1]
+    last = np.partition(scores, keys - count, axis=-1)[..., keys - count, None]
+    above, equal = scores > last, scores == last
+    chosen = above | (equal & (np.cumsum(equal, axis=-1) <= count - above.sum(axis=-1, keepdims=True)))
+    after = np.where(chosen, -np.inf, scores).max(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        sure = ~(least - next_one <= 2 * error)
-    bound = np.where(sure, np.expm1(2 * error + (4 * count + 16) * UNIT), np.inf)
-    return Estimate(weights, bound)
+        return chosen, ~(last - after <= margin)
+
+
+def many(case: Case, scores: Estimate) -> Array:
+    """Return how many weights may be off at once: all of a sigmoid's, and of sparsemax those that may be above 0.
+
+    The errors of top-k are shares of weights that sum to one.
+    """
+    own, value = case.features["normaliser"], scores.value
+    if own["kind"] == "sigmoid":
+        return np.full((*value.shape[:-1], 1), float(value.shape[-1]))
+    if own["kind"] == "top-k":
+        return np.ones((*value.shape[:-1], 1))
+    near = value >= value.max(axis=-1, keepdims=True) - 1 - 2 * _sparse_error(scores)
+    return near.sum(axis=-1, keepdims=True).astype(np.float64)
 
 
 def takes_with(parameters: Any) -> frozenset[Trait]:
@@ -118,10 +147,11 @@ TAKES: frozenset[Trait] = frozenset({"exponential weights", "rows sum to one", "
 FEATURE = Feature(
     __name__,
     __doc__,
-    act=Normalises(core, formula),
+    act=Normalises(core, formula, many),
     order=90,
     why="sigmoid weighs each score by itself; sparsemax and top-k ignore a common shift, as softmax does",
     takes=TAKES,
     takes_with=takes_with,
+    complete=complete,
     refuse=refuse,
 )

@@ -24,7 +24,8 @@ def complete(parameters: Any, case: Case) -> Any:
     """Fill in the usual order, a small eps and gains of 1."""
     shapes = {"q_gain": (len(case.q), case.d_k), "k_gain": (len(case.keys), case.d_k)}
     gains = {name: parameters.get(name, np.ones(shape)) for name, shape in shapes.items()}
-    return {"eps": 1e-6, "bias": "before", "rotation": "after", **parameters, **gains}
+    eps = float(parameters.get("eps", 1e-6))
+    return {"bias": "before", "rotation": "after", **parameters, **gains, "eps": eps}
 
 
 def place(parameters: Any) -> int:
@@ -72,6 +73,9 @@ def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
         value = value - center
     share = 1.0 if own["kind"] == "l2" else 1 / width
     inverse = (np.einsum("...d,...d->...", value, value)[..., None] * share + own["eps"]) ** -0.5
+    # Squares that leave the range of float64 promise nothing.
+    largest = np.abs(value).max(axis=-1, keepdims=True)
+    error = np.where((largest < 1e150) & ((largest > 1e-150) | (own["eps"] > 1e-290)), error, np.inf)
     moved = np.sqrt(np.square(error).sum(axis=-1, keepdims=True) * share) * inverse
     gain = _gain(case, side)
     result = value * inverse * gain

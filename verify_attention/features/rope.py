@@ -22,7 +22,8 @@ def complete(parameters: Any, case: Case) -> Any:
     """Fill in the usual base and layout, all channels, and positions by place."""
     usual = {"base": 10000.0, "layout": "half", "rotary_dims": case.d_k - case.d_k % 2, "bias": "before"}
     places = {"q_positions": case.aligned.astype(np.float64), "k_positions": np.arange(float(case.keys.shape[1]))}
-    return {**usual, **places, **parameters}
+    found = {**usual, **places, **parameters}
+    return {**found, "base": float(found["base"]), "rotary_dims": int(found["rotary_dims"])}
 
 
 def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:

@@ -29,7 +29,7 @@ FEATURE = Feature(
     __doc__,
     act=AddsColumn(
         lambda case, _queries: Column(logits(case)),
-        lambda case, _queries: Estimate(logits(case), np.zeros((1, 1))),
+        lambda case, _queries: (Estimate(logits(case), np.zeros((1, 1))), None),
     ),
     order=80,
     why="the sink does not move with the keys' scores, so its share changes",

@@ -31,6 +31,7 @@ FEATURE = Feature(
     __doc__,
     act=OnScores(capped, formula),
     order=50,
+    complete=lambda parameters, _case: float(parameters),
     why="tanh bends each score by its own slope: a common shift is common no more",
     takes=frozenset({"bilinear scores", "common key shift"}),
 )

@@ -13,7 +13,7 @@ FEATURE = Feature(
     __doc__,
     act=AddsColumn(
         lambda case, _queries: Column(np.zeros(case.scores_shape[:2])),
-        lambda case, _queries: Estimate(np.zeros(case.scores_shape[:2]), np.zeros((1, 1))),
+        lambda case, _queries: (Estimate(np.zeros(case.scores_shape[:2]), np.zeros((1, 1))), None),
     ),
     order=81,
     why="the 1 does not move with the keys' scores, so its share changes",

@@ -14,6 +14,8 @@ import numpy as np
 from verify_attention.model import Array, Case, Estimate, Feature, OnScores, Shape
 from verify_attention.roundoff import UNIT
 
+LEAST = 1e-150  # of one; two divide each row
+
 
 def complete(parameters: Any, case: Case) -> Any:
     """Fill in temperatures of 1."""
@@ -22,10 +24,11 @@ def complete(parameters: Any, case: Case) -> Any:
 
 
 def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Refuse temperatures that are not above 0."""
+    """Refuse temperatures that are not above 0, or so small that nothing can be divided by them."""
     for name, numbers in case.features["temperature"].items():
-        for place in np.flatnonzero(numbers <= 0).tolist():
-            yield (name, place), f"is the number {numbers[place]:g}, allowed are numbers above 0"
+        for place in np.flatnonzero(numbers < LEAST).tolist():
+            allowed = "above 0" if numbers[place] <= 0 else f"from {LEAST:g}"
+            yield (name, place), f"is the number {numbers[place]:g}, allowed are numbers {allowed}"
 
 
 def temperatures(case: Case) -> Array:
@@ -36,10 +39,10 @@ def temperatures(case: Case) -> Array:
 
 
 def formula(case: Case, scores: Estimate) -> Estimate:
-    """Multiply by what the temperature divides into 1."""
-    factor = 1 / temperatures(case)
-    value = scores.value * factor
-    return Estimate(value, scores.error * factor + 6 * UNIT * np.abs(value))
+    """Divide by the one temperature and then by the other."""
+    own = case.features["temperature"]
+    value = scores.value / own["heads"][:, None, None] / own["rows"][:, None]
+    return Estimate(value, scores.error / temperatures(case) + 6 * UNIT * np.abs(value))
 
 
 FEATURE = Feature(

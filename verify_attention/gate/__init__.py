@@ -195,5 +195,5 @@ def _differences(stored: Any, fresh: Any, place: str) -> Iterator[str]:
     elif isinstance(stored, list) and isinstance(fresh, list) and len(stored) == len(fresh):
         for index, (one, other) in enumerate(zip(stored, fresh, strict=True)):
             yield from _differences(one, other, f"{place}[{index}]")
-    elif stored != fresh:
+    elif stored != fresh or isinstance(stored, bool) != isinstance(fresh, bool):
         yield f"{place}: says {stored!r}" if not isinstance(stored, list | dict) else f"{place}: differs in form"

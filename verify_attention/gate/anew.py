@@ -12,7 +12,7 @@ import numpy as np
 from verify_attention import comparison, results, rounding
 from verify_attention.engine import run_case
 from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
-from verify_attention.model import Array, Case, Finding, Flags, Invariant, NotShownError, Tolerance, was_checked
+from verify_attention.model import Array, Case, Finding, Flags, Invariant, NotShownError, Sides, Tolerance, was_checked
 from verify_attention.pipeline import CORE
 from verify_attention.recorded import CHANGED, NO_LAYER, NOT_STORED, recorded
 from verify_attention.results import Document
@@ -32,9 +32,10 @@ def judged_anew(
     attend = Attend(recorded(entry["conditions"]))
     for invariant, (said, finding) in zip(asked, _pairs(entry, stored.findings), strict=True):
         yield from (f"{finding.invariant}: {problem}" for problem in _from_traces(said, finding, is_core, intact))
-        yield from (
-            f"{finding.invariant}: {problem}" for problem in _at_its_place(said, invariant, case, attend, tolerance)
-        )
+        problems = _at_its_place(said, invariant, case, attend, tolerance)
+        if problems is None and is_core:  # it is about cases that are not stored
+            problems = _at_its_place(said, invariant, case, Attend(CORE), tolerance, stored=False)
+        yield from (f"{finding.invariant}: {problem}" for problem in problems or ())
     if is_core:
         arrays = [array for shown in entry["conditions"].values() for array in shown.values()]
         fresh = run_case(case, CORE, asked, tolerance, LARGEST[detail_of(arrays)])
@@ -90,33 +91,45 @@ def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) 
 
 
 def _at_its_place(
-    said: Document, invariant: Invariant, case: Case, attend: Attend, tolerance: Tolerance
-) -> Iterator[str]:
-    """Compare a finding's numbers with those at the place that it names, as far as the stored traces tell."""
-    if said["worst"] is None or next(blocks(case)).scores_shape != case.scores_shape:
-        return  # nothing was measured, or the case is too large to be looked at as a whole
+    said: Document, invariant: Invariant, case: Case, attend: Attend, tolerance: Tolerance, *, stored: bool = True
+) -> list[str] | None:
+    """Compare a finding's numbers with those at the place that it names; None where the traces do not tell.
+
+    Traces that are `stored` give the same numbers; those of another processor may differ as far as rounding may go.
+    """
+    if said["worst"] is None or invariant.applies(case) is not None:
+        return []  # nothing was measured, or should have been
+    if next(blocks(case)).scores_shape != case.scores_shape:
+        return []  # the case is too large to be looked at as a whole
     try:
         with np.errstate(all="ignore"):
             parts = {part.of: part for part in invariant.sides(case, attend) if not part.contrast}
     except (NotOfferedError, NotShownError, CrashedError):
-        return
+        return None
     part = parts.get(said["worst"]["of"])
-    place = tuple(said["worst"][name] for name in ("head", "row", "index") if said["worst"][name] is not None)
+    place = tuple(int(said["worst"][name]) for name in ("head", "row", "index") if said["worst"][name] is not None)
     if part is None or len(place) != part.left.ndim or any(map(operator.ge, place, part.left.shape)):
-        yield f"worst: there is no {said['worst']['of']} at {place}"
-        return
+        return [f"worst: there is no {said['worst']['of']} at {place}"]
+    return list(_numbers_there(said, part, place, tolerance, stored=stored))
+
+
+def _numbers_there(
+    said: Document, part: Sides, place: tuple[int, ...], tolerance: Tolerance, *, stored: bool
+) -> Iterator[str]:
     left, right = float(part.left[place]), float(part.right[place])
+    if not (np.isfinite(left) and np.isfinite(right)):
+        return
     limit = part.limit if part.limit is not None else float(comparison.limit_of(tolerance, left, right))
-    numbers = {
-        "deviation": abs(left - right),
-        "limit": limit,
-        "rounding_bound": comparison.bound_at(part.rounding, place),
-    }
-    noise = 0.1 * limit if np.isfinite(limit) else 0.0
+    bound = comparison.bound_at(part.rounding, place)
+    noise = 0.1 * limit if stored else limit + bound
+    numbers = {"deviation": abs(left - right), "limit": limit, "rounding_bound": bound}
     for name, value in numbers.items():
         due = results.number(value)
-        if np.isfinite(left) and np.isfinite(right) and not _near(said[name], due, noise + 1e-9 * abs(due or 0.0)):
-            yield f"{name} says {said[name]!r}, at its place the stored traces say {due!r}"
+        if not _near(said[name], due, noise + 1e-9 * abs(due or 0.0)):
+            yield f"{name} says {said[name]!r}, at its place the traces say {due!r}"
+    for name, value in {"left": left, "right": right}.items():
+        if not _near(said["worst"][name], value, limit + (bound if np.isfinite(bound) else np.inf)):
+            yield f"worst.{name} says {said['worst'][name]!r}, at its place the traces say {value!r}"
 
 
 def _from_inputs(said: Document, finding: Finding, intact: bool) -> Iterator[str]:
@@ -172,7 +185,7 @@ def _traces_differ(entry: Document, fresh: Document, case: Case, tolerance: Tole
             said = entry["conditions"][condition][name]
             if said is None and now is None:  # nothing that the core has: no LSE without softmax
                 continue
-            if said is not None and is_summary(said) != is_summary(now):
+            if said is not None and now is not None and is_summary(said) != is_summary(now):
                 yield f"{place}: is {'' if is_summary(said) else 'not '}summarised, unlike the others"
                 continue
             forgiven = 2 * bounds[name] if intact else 0.0
@@ -181,8 +194,8 @@ def _traces_differ(entry: Document, fresh: Document, case: Case, tolerance: Tole
 
 def _numbers_differ(said: Any, now: Any, place: str, tolerance: Tolerance, forgiven: float) -> Iterator[str]:
     """Name the first number of an array, or each of a summary, that is not what it should be."""
-    if said is None:
-        yield f"{place}: is missing"
+    if said is None or now is None:
+        yield f"{place}: is missing" if said is None else f"{place}: is there, but the core has none"
         return
     if is_summary(now):
         for name in ("shape", "smallest", "largest", "mean"):
@@ -195,7 +208,8 @@ def _numbers_differ(said: Any, now: Any, place: str, tolerance: Tolerance, forgi
     if wrong.any():
         first = tuple(map(int, np.argwhere(wrong)[0]))
         where = "".join(f"[{index}]" for index in first)
-        yield f"{place}{where}: says {one[first]!s}, judged anew {other[first]!s}"
+        one_said, other_said = ("null" if np.isnan(array[first]) else str(array[first]) for array in (one, other))
+        yield f"{place}{where}: says {one_said}, judged anew {other_said}"
 
 
 def _agree(one: Array, other: Array, tolerance: Tolerance, forgiven: float) -> Flags:

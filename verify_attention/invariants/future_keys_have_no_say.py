@@ -2,7 +2,8 @@
 
 Under causality the row of a query aligned at p sees the keys up to p: other keys and values behind p leave its output.
 The contrast: a number Δ added to the value of the last key that it sees moves its output by that key's weight times
-Δ. A row whose own key is hidden by mistake has no future either, but fails this. Keys and values change, never
+Δ. It is the key at the row's own place, unless a mask hides it: then the last before it, of those that any head sees.
+A row whose own key is hidden by mistake has no future either, but fails this. Keys and values change, never
 the queries: in self-attention all three come from one input, of which the row's own token is part.
 """
 
@@ -38,10 +39,10 @@ def asked_rows(count: int) -> Indices:
 
 
 def with_another_future(case: Case, place: int) -> Case:
-    """Return the case with other keys and values behind a place."""
+    """Return the case with other keys and values behind a place: no number of few decimals stays as it is."""
     keys, values = case.keys.copy(), selection.values(case).copy()
-    keys[:, place + 1 :] = 1.5 - 2 * keys[:, place + 1 :]
-    values[:, place + 1 :] = 2.5 - 3 * values[:, place + 1 :]
+    keys[:, place + 1 :] = 1.3 - 2 * keys[:, place + 1 :]
+    values[:, place + 1 :] = 2.5 - 2 * values[:, place + 1 :]
     return case.but(keys=keys, values=values)
 
 
@@ -52,12 +53,28 @@ def with_another_value(case: Case, place: int) -> Case:
     return case.but(values=values)
 
 
+def last_seen(case: Case) -> Indices:
+    """Return the place of the last key that each row sees in any head, `[Tq]`."""
+    found = visible(case)
+    flags = np.ones(case.scores_shape, dtype=bool) if found is None else found
+    places: Indices = np.where(flags.any(axis=0), np.arange(case.keys.shape[1]), -1).max(axis=-1)
+    return places
+
+
+def share_of_the_future(case: Case) -> Array:
+    """Return what the keys behind each row would weigh if nothing were hidden, `[H, Tq, 1]`."""
+    features = selection.spelled_out(case).features
+    weights = formula.shares(case.but(features={name: own for name, own in features.items() if name != "mask"}))
+    behind = np.arange(case.keys.shape[1]) > case.aligned[:, None]
+    return (weights * behind).sum(axis=-1, keepdims=True)
+
+
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
-    """Change for each row what is behind it, and then its own key's value; both biases are in place."""
+    """Change for each row what is behind it, and then the value of the last key it sees; both biases are in place."""
     plain = selection.with_values(case.under("qk"))
     heads, rows, count = case.scores_shape
     chosen = asked_rows(rows)
-    own = np.minimum(case.aligned, count - 1)
+    own, last = np.minimum(case.aligned, count - 1), last_seen(plain)
     output, bound = attend(plain).output, rounding.output(plain)
     future, moved = output.copy(), np.zeros_like(output)
     future_bound, moved_bound = bound.copy(), bound.copy()
@@ -65,7 +82,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         other = with_another_future(plain, int(own[row]))
         future[:, row] = attend(other).output[:, row]
         future_bound[:, row] += rounding.output(other)[:, row]
-        other = with_another_value(plain, int(own[row]))
+        other = with_another_value(plain, int(last[row]))
         moved[:, row] = attend(other).output[:, row] - output[:, row]
         moved_bound[:, row] += rounding.output(other)[:, row]
     behind, asked = np.zeros((2, 1, rows, 1), dtype=bool)
@@ -77,15 +94,17 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         output,
         rounding=future_bound,
         axis="channel",
+        moves=share_of_the_future(plain),
         counts=behind,
     )
-    share = np.take_along_axis(formula.shares(plain), np.broadcast_to(own[:, None], (heads, rows, 1)), axis=-1)
+    share = np.take_along_axis(formula.shares(plain), np.broadcast_to(last[:, None], (heads, rows, 1)), axis=-1)
     yield Sides(
-        "what its own value adds to the output of a query",
+        "what the value of the last key that it sees adds to the output of a query",
         moved,
         np.broadcast_to(ADDED * share, moved.shape),
         rounding=moved_bound + ADDED * rounding.weights(plain) + 2 * UNIT * (largest(plain) + ADDED),
         axis="channel",
+        moves=share,
         counts=asked,
     )
 
@@ -139,11 +158,12 @@ def masked_after_softmax(case: Case) -> Trace:
 INVARIANT = Invariant(
     __name__,
     __doc__,
-    formula="output_i(k_j, v_j for j > p_i) = output_i(any others), and output_i(v_p + Δ) − output_i(v_p) = p_ip·Δ",
+    formula="output_i(k_j, v_j for j > p_i) = output_i(any others), and output_i(v_l + Δ) − output_i(v_l) = p_il·Δ",
     source="the definition of causality",
     needs=frozenset({"hidden keys have no weight"}),
     applies=applies,
     where="the case is causal, a row has a key behind it, and the case is not large",
+    vacuous="what stands behind a row would have no weight, and the last key that it sees has none",
     sides=sides,
     faults=(
         Fault("causality is measured from the upper left, whatever is declared", declared("upper-left")),

@@ -1,34 +1,78 @@
 """Query heads that share a key-value head answer as if each had its own copy of it.
 
 Query head h uses key-value head h // (H / G), with its keys, values and biases. Posed with every key-value head
-repeated for its query heads, so that there are as many of both, the question is the same. With G = 1 all query heads
-share one. An order that goes around, h mod G, agrees where G is 1 or H.
+repeated for its query heads, so that there are as many of both, the question is the same. An order that goes around,
+h mod G, agrees where G is 1 or H; so does any other where all key-value heads are equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from verify_attention import selection, structure
+from verify_attention import formula, selection, structure
 from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, mixed_values
+from verify_attention.plugins import feature
 
 NAME = "grouped-heads-equal-repeated-heads"
+EQUAL = "all key-value heads are equal"
+Part: TypeAlias = Literal["output", "weights", "scores"]
+MEASURED: dict[Part, Callable[[Case], Array]] = {
+    "output": formula.output,
+    "weights": formula.shares,
+    "scores": lambda case: formula.uncovered(case).value,
+}
 
 
 def applies(case: Case) -> str | None:
-    """Ask for query heads that share a key-value head."""
-    alone = "each query head has a key-value head of its own" if len(case.keys) == len(case.q) else None
-    return structure.asked(case, NAME) or structure.small(case) or alone
+    """Ask for query heads that share a key-value head, and for one that others do not use."""
+    if len(case.keys) == len(case.q):
+        return "each query head has a key-value head of its own"
+    return structure.small(case) or (f"vacuous: {EQUAL}" if equal_heads(case) else None)
+
+
+def equal_heads(case: Case) -> bool:
+    """Say whether all key-value heads are the same, with all that features give to each."""
+    arrays = [case.keys, case.bK, case.values, case.bV]
+    for name, own in case.features.items():
+        arrays += [own[path[0]] if path else own for path in _of_heads(name)]
+    return all(array is None or bool((array == array[:1]).all()) for array in arrays)
+
+
+def _of_heads(name: str) -> list[tuple[str, ...]]:
+    """Return the parameters of a feature that each key-value head has for itself."""
+    return [path for path, shape in feature(name).arrays.items() if shape.axes[0] == "G"]
+
+
+def with_the_next_head(case: Case) -> Case:
+    """Return the case with the key-value head of the next group for each query head, and with as many of both."""
+    own, step = selection.heads(case, np.arange(len(case.q))), len(case.q) // len(case.keys)
+
+    def moved(array: Array | None) -> Array | None:
+        return None if array is None else np.roll(array, -step, axis=0)
+
+    features = {}
+    for name, given in own.features.items():
+        paths = _of_heads(name)
+        parts = {path[0]: moved(given[path[0]]) for path in paths if path}
+        features[name] = {**given, **parts} if parts else moved(given) if paths else given
+    changed = {name: moved(getattr(own, name)) for name in ("keys", "bK", "values", "bV")}
+    return own.but(**changed, features=features)
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare the case with the one whose key-value heads are repeated, both biases in place."""
     grouped = case.under("qk")
-    yield from agreement(grouped, selection.heads(grouped, np.arange(len(case.q))), attend)
+    repeated, other = selection.heads(grouped, np.arange(len(case.q))), None
+    if case.features or case.expect:  # plain cases may be heads of many that are judged together: no head is the next
+        other = with_the_next_head(grouped)
+    for part, measured in MEASURED.items():
+        moves = None if other is None else measured(repeated) - measured(other)
+        yield from agreement(grouped, repeated, attend, parts=(part,), moves=moves)
 
 
 def using(case: Case, kv_head: Indices) -> Trace:
@@ -63,7 +107,8 @@ INVARIANT = Invariant(
     formula="attention(q, k, v) with G heads = attention(q, repeat(k), repeat(v)) with H heads",
     source="the definition of grouped-query attention; VARIANTS, MQA and GQA",
     applies=applies,
-    where="the case has features or expects it, and fewer key-value heads than query heads",
+    where="there are fewer key-value heads than query heads, they are not all equal, and the case is not large",
+    vacuous=EQUAL,
     sides=sides,
     faults=(
         Fault("key-value heads are tiled instead of repeated", tiled),

@@ -2,7 +2,7 @@
 
 exp(−∞) = 0: a hidden key adds nothing to a row's sum of exponentials, and 0·v to its output. So the output, the other
 keys' weights and the LSE are those of the case that never had the key. Where a key is hidden from some rows only, those
-rows are as if it were not there, and the others as if there were no mask. A hidden key whose score would be 1e4 and
+rows are as if it were not there, and the others as if there were no mask. A hidden key whose product is 1e4 and
 whose value is 1e300 tells a weight of exactly 0 from one that is merely small, and a maximum over visible scores from
 one over all. It enters no sum, so that the bound is that of the case without it.
 """
@@ -66,9 +66,11 @@ def hidden_from(case: Case, key: int, rows: Flags) -> Case:
 
 
 def loud(case: Case, key: int) -> Case:
-    """Return the case with a key whose score is about 1e4 in some row of each key-value head, and whose value is 1e300.
+    """Return the case with a key whose value is 1e300, and whose product is about 1e4 in some row of each KV head.
 
-    A norm or a cap may keep the score low.
+    It is the product, before a temperature or a cap acts on it: under a cap of 1 a score of 1e4 would ask for a key
+    beyond all measure, beside which code that takes the keys' mean off all of them has no digits left. A norm may keep
+    the product low.
     """
     groups, heads = len(case.keys), len(case.q) // len(case.keys)
     queries = (case.q + case.bQ[:, None])[::heads]
@@ -80,11 +82,11 @@ def loud(case: Case, key: int) -> Case:
     values[:, key] = LOUD_VALUE
     vectors = unit * (LOUD_SCORE / np.maximum(case.scale * size * np.square(unit).sum(axis=-1, keepdims=True), 1e-100))
     posed = case
-    for _ in range(2):  # the second time with what a rotation or a temperature makes of it put right
+    for _ in range(2):  # the second time with what a rotation makes of it put right
         keys = case.keys.copy()
         keys[:, key] = np.clip(vectors, -1e100, 1e100)
         posed = case.but(keys=keys, values=values)
-        scores = formula.uncovered(posed).value[..., key].reshape(groups, -1)
+        scores = formula.products(posed).value[..., key].reshape(groups, -1)
         highest, lowest = scores.max(axis=-1, keepdims=True), scores.min(axis=-1, keepdims=True)
         strongest = np.where(highest >= -lowest, highest, lowest)
         vectors = vectors * LOUD_SCORE / np.where(np.abs(strongest) > 1, strongest, 1.0)

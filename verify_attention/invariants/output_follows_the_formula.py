@@ -43,8 +43,8 @@ INVARIANT = Invariant(
     __doc__,
     formula="output = Σ_j weights_j·(v_j + bV), with the predicted weights, for every condition",
     source="the definition of each feature",
-    applies=departures.no_departure,
-    where="the case has a feature other than key_shifts",
+    applies=lambda case: departures.no_departure(case, "output-follows-the-formula"),
+    where="the case has features or expects it",
     sides=sides,
     faults=(
         Fault("the appended key's value is left out", without_the_appended_value),

@@ -31,7 +31,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 
 def has_valued_column(case: Case) -> bool:
     """Say whether a feature adds a key with a value, whose share follows from the LSE."""
-    return departures.departs(case) and any(column.value is not None for _, column in formula.columns(case))
+    return departures.departs(case) and any(value is not None for _, value in formula.columns(case))
 
 
 def values_of_the_first_head(case: Case, weights: Array) -> Array:

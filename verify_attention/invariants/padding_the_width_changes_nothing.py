@@ -30,7 +30,7 @@ def applies(case: Case) -> str | None:
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare the case with a wider one, both biases in place."""
     given = case.under("qk")
-    yield from agreement(given, padded(given), attend)
+    yield from agreement(given, padded(given), attend, moves=structure.spread(given))
 
 
 def padded(case: Case) -> Case:
@@ -73,6 +73,7 @@ INVARIANT = Invariant(
     source="the definition of each feature; FAULTS, RoPE and norm",
     applies=applies,
     where="the case has features or expects it, and no norm of kind rms or layer",
+    vacuous="the products of each row are all equal, whatever the width",
     sides=sides,
     faults=(
         Fault("the scale is taken from the width", CORE.but(scores=own_scale)),

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, formula, structure
+from verify_attention import structure
 from verify_attention.agreement import agreement
-from verify_attention.model import AddsColumn, Array, Case, Column, Fault, Implementation, Invariant, Sides
+from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, added_columns, mixed_values, scaled_scores
 
 NAME = "scale-folds-into-queries"
@@ -34,25 +34,17 @@ def applies(case: Case) -> str | None:
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare the case with two others whose scale is smaller and whose queries are larger, both biases in place."""
     given = case.under("qk")
-    quarter = _folded(given, 4.0, given.scale / 4)
-    one = _folded(given, given.scale, 1.0)
-    spread = _spread(given)
+    others = {", a quarter of the scale": _folded(given, 4.0, given.scale / 4)}
+    if given.scale not in {1.0, 4.0}:  # else it is the same question as that with the whole scale, or a quarter of it
+        others[", a scale of 1"] = _folded(given, given.scale, 1.0)
+    spread = structure.spread(given)
     for part in ("output", "weights", "scores"):
-        for other, of in ((quarter, ", a quarter of the scale"), (one, ", a scale of 1")):
+        for of, other in others.items():
             yield from agreement(given, other, attend, of=of, parts=(part,), moves=spread)
 
 
 def _folded(case: Case, factor: float, scale: float) -> Case:
     return case.but(q=case.q * factor, bQ=case.bQ * factor, scale=scale)
-
-
-def _spread(case: Case) -> Array:
-    """Return how far apart the products of each row are over its visible keys, `[H, Tq, 1]`."""
-    products, seen = formula.products(case).value, departures.visible(case)
-    if any(departures.acts(case, AddsColumn)):
-        return np.abs(products).max(axis=-1, keepdims=True)
-    high, low = (products, products) if seen is None else (np.where(seen, products, edge) for edge in (-np.inf, np.inf))
-    return high.max(axis=-1, keepdims=True) - low.min(axis=-1, keepdims=True)
 
 
 def own_scale(case: Case, queries: Array, keys: Array) -> Array:

@@ -3,7 +3,7 @@
 p_j ∝ exp(S_j + B_j), so that log(p_a / p_b) grows by exactly B_a − B_b: unscaled, uncapped, with its sign, for each
 head and row its own. The case is compared with the one without its score bias, or with one where it has none; and
 with the one without ALiBi, for which B_j = −slope·|p − j|. Each key is compared with the row's largest, where both
-weights are above 1e-260. With the identity for values the output is the weights.
+weights are above 1e-260 whatever rounding does to them. With the identity for values the output is the weights.
 """
 
 from __future__ import annotations
@@ -55,16 +55,17 @@ def numbers(case: Case) -> Array:
 def _moved(of: str, part: str, plain: Case, biased: Case, added: Array, attend: Implementation) -> Sides:
     before, after = (formula.scores(each).value - formula.lse(each)[..., None] for each in (plain, biased))
     seen = departures.visible(plain)
-    large: Flags = (before > SMALLEST) & (after > SMALLEST) & (True if seen is None else seen)
+    loss, later_loss = rounding.log_weights(plain), rounding.log_weights(biased)
+    large: Flags = (before - loss > SMALLEST) & (after - later_loss > SMALLEST) & (True if seen is None else seen)
     top = (before if seen is None else np.where(seen, before, -np.inf)).argmax(axis=-1)[..., None]
     large = large & np.take_along_axis(large, top, axis=-1) & (np.arange(before.shape[-1]) != top)
     right = added - np.take_along_axis(added, top, axis=-1)
     sizes = np.where(large, np.abs(before) + np.abs(after), 0.0).max(axis=-1, keepdims=True)
-    bound = 2 * (rounding.log_weights(plain) + rounding.log_weights(biased))
+    bound = 2 * (loss + later_loss)
     bound = bound + 4 * UNIT * (sizes + np.abs(added).max(axis=-1, keepdims=True))
     change = np.log(getattr(attend(biased), part)) - np.log(getattr(attend(plain), part))
     left = change - np.take_along_axis(change, top, axis=-1)
-    return Sides(of, left, right, rounding=bound, moves=right, counts=large)
+    return Sides(of, left, right, rounding=bound, moves=np.where(large, right, 0.0), counts=large)
 
 
 def _with_bias(case: Case, factor: float) -> Trace:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, formula, rounding, structure
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention import comparison, departures, formula, rounding, structure
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Tolerance
 from verify_attention.pipeline import CORE, changed_scores
 from verify_attention.roundoff import UNIT
 
@@ -34,17 +34,21 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     cap, seen, shown = case.features["softcap"], departures.visible(case), attend(capped).scores
     expected, error = formula.uncovered(capped).value, rounding.scores(capped)
     uncapped = formula.uncovered(free).value
+    bent = np.abs(uncapped - expected) if seen is None else np.where(seen, np.abs(uncapped - expected), 0.0)
     yield Sides(
         "scores, inside ±cap",
         shown,
         np.clip(shown, -cap, cap),
         rounding=error + 4 * UNIT * cap,
-        moves=uncapped - expected,
+        moves=bent,
         counts=seen,
     )
     if seen is not None:
         hidden = np.full_like(shown, departures.hidden_score(case))
-        yield Sides("scores, hidden", shown, hidden, rounding=0.0, counts=~seen)
+        # A cap that bends no visible score may stand anywhere; beside −∞ no number is too small to count.
+        plain = bent > comparison.limit_of(Tolerance(), uncapped, expected)
+        moved = np.where(plain, bent, 0.0).max(axis=-1, keepdims=True)
+        yield Sides("scores, hidden", shown, hidden, rounding=0.0, moves=moved, counts=~seen)
     nearest = np.abs(expected) + error
     inside = nearest < NEAREST * cap
     slope = 1 / (1 - np.square(np.where(inside, nearest, 0.0) / cap))
@@ -54,7 +58,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         bent_back,
         attend(free).scores,
         rounding=slope * error + rounding.scores(free) + 16 * UNIT * np.abs(uncapped),
-        moves=uncapped - expected,
+        moves=np.where(inside, bent, 0.0),
         counts=inside if seen is None else inside & seen,
     )
 

@@ -65,8 +65,8 @@ INVARIANT = Invariant(
     __doc__,
     formula="weights = normalise(mask(features(s·(q + bQ)·(k + bK)))), for every condition",
     source="the definition of each feature; its master rule follows from it",
-    applies=departures.no_departure,
-    where="the case has a feature other than key_shifts",
+    applies=lambda case: departures.no_departure(case, "weights-follow-the-formula"),
+    where="the case has features or expects it",
     sides=sides,
     faults=(
         Fault("keys are rotated in the other layout", CORE.but(keys=turned_by_the_other_layout)),

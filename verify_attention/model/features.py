@@ -1,7 +1,8 @@
 """Departures from plain attention: where each acts, by two routes, and which traits of the formula it takes away.
 
-Each act has two functions. `core` is what the float64 core does with arrays. `formula` says the same in another form,
-as an estimate: a value, and how far from it correct floating-point code may be.
+Each act on numbers has two functions. `core` is what the float64 core does with arrays. `formula` says the same in
+another form, as an estimate: a value, and how far from it correct floating-point code may be. What hides keys, and what
+fills hidden scores, is said once.
 """
 
 from __future__ import annotations
@@ -89,20 +90,24 @@ class Fills:
 class AddsColumn:
     """An act that lets one more key take its share of each row: `core(case, queries)`.
 
-    No other feature acts on its score.
+    No other feature acts on its score. `formula` returns the score and the value.
     """
 
     core: Callable[[Case, Array], Column]
-    formula: Callable[[Case, Vectors], Estimate]
+    formula: Callable[[Case, Vectors], tuple[Estimate, Array | None]]
     stage: ClassVar[Stage] = "normalisation"
 
 
 @dataclass(frozen=True)
 class Normalises:
-    """An act that stands for softmax: `core(case, scores)` returns the weights, and has no LSE."""
+    """An act that stands for softmax: `core(case, scores)` returns the weights, and has no LSE.
+
+    `many(case, scores)` is how many weights of a row may be off by the error of one at once, `[H, Tq, 1]`.
+    """
 
     core: Callable[[Case, Array], Array]
     formula: Callable[[Case, Estimate], Estimate]
+    many: Callable[[Case, Estimate], Array]
     stage: ClassVar[Stage] = "normalisation"
 
 

@@ -155,6 +155,14 @@ def _every_finding(findings: list[tuple[Case, Finding]]) -> Text:
 def _notes(screen: Console, report: Report) -> None:
     """Say what was never checked, and of published cases what the article says of its own."""
     screen.print()
+    controls = Counter(
+        finding.invariant
+        for _, finding in report.findings()
+        if finding.expected == "breaks" and finding.status == "pass"
+    )
+    if controls:
+        listed = ", ".join(f"{name} in {counted(number, 'case')}" for name, number in controls.items())
+        screen.print(f"Breaks where that is expected: {listed}")
     never = _never_checked(report)
     if never:
         screen.print(f"Never really checked: {', '.join(never)}")

@@ -19,6 +19,7 @@ _TYPES = {
     "object": "a mapping",
     "string": "a text",
 }
+_MANY = 20  # keys that are not all named where the one that was meant is
 _FEW = 8  # keys of a mapping that are all named
 
 
@@ -44,12 +45,18 @@ def explain(error: Any) -> Iterator[Flaw]:
         yield from _choose(path, error)
     elif keyword == "additionalProperties" and allowed is False:
         key, keys = str(path[-1]), error.schema.get("properties", {})
-        message = f"is no known key{suggest(key, keys)}; allowed are {join(keys)}"
+        near = suggest(key, keys)
+        many = near and len(keys) > _MANY
+        message = f"is no known key{near}; {len(keys)} keys are allowed" if many else _allowed(near, keys)
         yield Flaw(path, message, at_key=True, meant=nearest(key, keys))
     elif keyword == "required":
         yield Flaw(path, "is missing; it is required", lacks=(path,))
     else:
         yield Flaw(path, _MESSAGES.get(keyword, _other)(found, allowed, error))
+
+
+def _allowed(near: str, keys: Iterable[str]) -> str:
+    return f"is no known key{near}; allowed are {join(keys)}"
 
 
 def _choose(path: Path, error: Any) -> Iterator[Flaw]:
@@ -98,9 +105,10 @@ def _kind(name: str, schema: dict[str, Any]) -> str:
     """Return what a type is, with the keys of a small mapping and the length of a list that has one."""
     keys, length = schema.get("properties", {}), schema.get("minItems")
     if name == "object" and 0 < len(keys) <= _FEW:
-        return f"a mapping of {join(keys)}"
+        needless = not schema.get("required") and not schema.get("minProperties")
+        return f"a mapping of {join(keys)}{' ({} takes all defaults)' if needless else ''}"
     if name == "array" and length is not None and length == schema.get("maxItems"):
-        return f"a list of {length}"
+        return str(schema.get("$comment", f"a list of {length}"))
     return _TYPES[name]
 
 
