@@ -714,3 +714,52 @@ def test_tables_name_heads_and_rows_and_leave_out_what_is_too_large(tmp_path, ca
     code, out, _ = inside(["tables", tmp_path / "large.yaml"], tmp_path, capsys, monkeypatch)
     assert code == 0
     assert "left out, more than 4,096 scores: large" in out
+
+
+# --- the map, and what explains it
+
+
+def test_the_map_of_the_built_in_cases(tmp_path, capsys, monkeypatch):
+    code, out, err = inside(["map"], tmp_path, capsys, monkeypatch)
+    assert (code, err) == (0, "")
+    assert re.search(r"^rope +depends \(0\.\d+\) +holds +holds$", out, re.MULTILINE)
+    code, out, _ = inside(["map", "--format", "csv", "--verbose"], tmp_path, capsys, monkeypatch)
+    assert code == 0
+    assert "rope::bias-after-the-rotation,vectors,holds,holds,holds," in out
+
+
+def test_the_map_of_a_case_of_one_s_own(mine, capsys, monkeypatch):
+    code, out, _ = inside(["map", "cases"], mine, capsys, monkeypatch)
+    assert code == 0
+    assert re.search(r"^mine +holds +holds +–$", out, re.MULTILINE)  # it has no bV
+
+
+def test_a_boundary_case_that_expects_the_wrong_thing_ends_with_1(tmp_path, capsys, monkeypatch):
+    text = (CASES / "boundaries" / "softcap.yaml").read_text("utf-8")
+    wrong = text.replace("key-bias-leaves-weights: breaks", "key-bias-leaves-weights: holds")
+    assert wrong != text
+    (tmp_path / "softcap.yaml").write_text(wrong, "utf-8")
+    code, out, err = inside(["map", "softcap.yaml"], tmp_path, capsys, monkeypatch)
+    assert code == 1
+    assert "not as expected" in out
+    assert "softcap: key-bias-leaves-weights is fail" in err
+
+
+def test_everything_is_explained(tmp_path, capsys, monkeypatch):
+    from verify_attention.plugins import features, invariants
+
+    for name, plugin in {**invariants(), **features()}.items():
+        code, out, _ = inside(["explain", name], tmp_path, capsys, monkeypatch)
+        assert code == 0
+        assert " ".join(plugin.claim.split()) in " ".join(out.split())
+
+
+def test_a_feature_is_explained_with_its_place_its_parameters_and_what_it_takes(tmp_path, capsys, monkeypatch):
+    _, out, _ = inside(["explain", "softcap"], tmp_path, capsys, monkeypatch)
+    assert "acts on: scores, number 5 of 16" in out
+    assert "takes away: bilinear scores, common key shift" in out
+    _, out, _ = inside(["explain", "rope"], tmp_path, capsys, monkeypatch)
+    assert "  - base: Base of the frequencies. Absent: 10000." in out
+    assert "takes away: common key shift (with some parameters)" in out
+    _, out, _ = inside(["explain", "mask"], tmp_path, capsys, monkeypatch)
+    assert "takes away: nothing" in out
