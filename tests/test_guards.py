@@ -73,7 +73,7 @@ def generated(text):
 
 
 def quiet(text):
-    """Machines differ in the last bit: what is that small says nothing, nor where it is, and its width moves columns."""
+    """Machines differ in the last bit: what is so small says nothing, nor where it is, and its width moves columns."""
     return re.sub(r"~0 \d\S*e-1[12]\b", "~0 a limit", re.sub(r" +", " ", NOISE.sub("~0", text)))
 
 
