@@ -157,7 +157,7 @@ def test_scores_that_overflow_are_inconclusive_and_never_pass_within_rounding():
 
 
 def test_the_measured_trouble_with_a_fixed_tolerance():
-    """SPEC's measurement: 1e-12 alone fails correct code at |bK| = 1e10, and never at 1."""
+    """Measured: 1e-12 alone fails correct code at |bK| = 1e10, and never at 1."""
     draw = rng(5)
     exceeded = {}
     for size in (1.0, 1e10):

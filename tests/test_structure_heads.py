@@ -338,7 +338,7 @@ def test_log_2_more_doubles_a_weight(third, expected):
 
 @pytest.mark.parametrize(("share", "expected"), [(1 / 3, "pass"), (0.5, "fail"), (0.3333, "fail")])
 def test_a_sink_of_0_takes_a_third_beside_two_scores_of_0(share, expected):
-    """VARIANTS: scores 0, 0 and a sink of 0 leave 1/3 to each key."""
+    """By hand: scores 0, 0 and a sink of 0 leave 1/3 to each key."""
     two = article_case(q=np.zeros((1, 1, 2)), keys=np.ones((1, 2, 2)), bQ=np.zeros((1, 2)), bK=np.zeros((1, 2)))
     attend = answering(lambda _: [[[share, share]]], lambda _: [[[0, 0]]], lambda _: [[math.log(3)]])
     for features in ({"sink": np.zeros(1)}, {"softmax_plus_one": True}, {"zero_key": True}):

@@ -156,7 +156,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="attention([q_r | q_n], [k_r | c·W_UK], c·W_UV) = attention([q_r | q_n·W_UKᵀ], [k_r | c], c)·W_UV",
-    source="DeepSeek-V2, section 2.1; VARIANTS, MLA; the third source on K/V in latent form",
+    source="DeepSeek-V2, section 2.1; Muxuan Liu, model learning notes, chapter 2, K/V in latent form",
     applies=applies,
     where="the case has a latent, and no feature acts on the channels that come from it",
     vacuous="the latent's part of the scores is the same for every key, and its values are 0",

@@ -105,7 +105,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="attention(q, k, v) with G heads = attention(q, repeat(k), repeat(v)) with H heads",
-    source="the definition of grouped-query attention; VARIANTS, MQA and GQA",
+    source="the definition of grouped-query attention",
     applies=applies,
     where="there are fewer key-value heads than query heads, they are not all equal, and the case is not large",
     vacuous=EQUAL,

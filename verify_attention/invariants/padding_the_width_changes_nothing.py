@@ -70,7 +70,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="attention(q ⊕ 0, k ⊕ 0) at the scale s = attention(q, k) at the scale s",
-    source="the definition of each feature; FAULTS, RoPE and norm",
+    source="the definition of each feature",
     applies=applies,
     where="the case has features or expects it, and no norm of kind rms or layer",
     vacuous="the products of each row are all equal, whatever the width",

@@ -79,7 +79,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="S at positions (i + c, j + c) = S at positions (i, j)",
-    source="the definition of RoPE; FAULTS, RoPE and cache",
+    source="the definition of RoPE",
     applies=applies,
     where="the case has rope, and no norm after it",
     vacuous="positions do not matter",

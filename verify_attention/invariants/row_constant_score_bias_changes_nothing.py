@@ -69,7 +69,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="softmax(S_i· + c_i) = softmax(S_i·) and LSE(S_i· + c_i) = LSE(S_i·) + c_i",
-    source="article, sections 2 and 4; FAULTS, softmax",
+    source="article, sections 2 and 4",
     needs=frozenset({"shift-invariant softmax"}),
     applies=applies,
     own_limit=True,

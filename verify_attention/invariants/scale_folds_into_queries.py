@@ -72,7 +72,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="attention(s, q + bQ) = attention(s/4, 4q + 4bQ) = attention(1, s·q + s·bQ)",
-    source="article, section 1; FAULTS, scale",
+    source="article, section 1",
     applies=applies,
     where="the case has features or expects it, no norm, and numbers that can be multiplied by the scale",
     vacuous="the products of each row are all equal, so that no scale matters",

@@ -112,7 +112,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="log(p_a / p_b) with B − log(p_a / p_b) without = B_a − B_b",
-    source="the definition of softmax; VARIANTS, additive score biases",
+    source="the definition of softmax",
     needs=frozenset({"exponential weights"}),
     applies=applies,
     where="the case has features or expects it, and a row sees two keys",

@@ -98,7 +98,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="o = exp(l_1 − l)·o_1 + exp(l_2 − l)·o_2 with l = log(exp(l_1) + exp(l_2))",
-    source="the definition of softmax; VARIANTS, ring and split-KV attention",
+    source="the definition of softmax; ring and split-KV attention",
     needs=frozenset({"exponential weights", "rows sum to one"}),
     applies=applies,
     where="the case has features or expects it, and some row sees keys on both sides of a cut",

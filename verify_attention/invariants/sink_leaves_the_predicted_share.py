@@ -102,7 +102,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="Σ_j p_j = Σ_j exp(S_j) / (Σ_j exp(S_j) + Σ_x exp(x)) and LSE = log(Σ_j exp(S_j) + Σ_x exp(x))",
-    source="the definition of each feature; VARIANTS, softmax1, sinks, add_zero_attn and bias_k",
+    source="the definition of each feature: softmax1, sinks, add_zero_attn, bias_k",
     needs=frozenset({"exponential weights"}),
     applies=applies,
     where="the case has sink, softmax_plus_one, zero_key or appended_key",

@@ -91,7 +91,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="|S| ≤ cap and cap·atanh(S / cap) = S without the cap",
-    source="the definition of the soft cap; FAULTS, scale and scores",
+    source="the definition of the soft cap",
     applies=applies,
     where="the case has softcap",
     vacuous="the cap is so large that it bends no score",
