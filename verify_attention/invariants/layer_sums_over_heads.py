@@ -99,7 +99,7 @@ INVARIANT = Invariant(
     __name__,
     __doc__,
     formula="Concat(o_0, …, o_{H−1})·W_O = Σ_h o_h·W_O[h];  layer(bV) = layer(0) + Σ_h bV·W_O[h]",
-    source="Muxuan Liu, model learning notes, chapter 2: MultiHead = Concat(head_1, …, head_h) W_O, and the transpose before it",
+    source="Muxuan Liu, model learning notes, chapter 2: MultiHead = Concat(head_1, …, head_h) W_O",
     applies=applies,
     where="the case has W_O, and is not large",
     vacuous="one head alone makes the layer, or the others add nothing",
