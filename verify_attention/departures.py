@@ -23,14 +23,6 @@ def departs(case: Case) -> bool:
     return any(name != "key_shifts" for name in case.features)
 
 
-def no_departure(case: Case, name: str) -> str | None:
-    """Return the reason why a claim about features is not asked of a case, else None.
-
-    On plain attention other claims say the same; there it is asked only where `expect` names it.
-    """
-    return None if case.features or name in case.expect else "the case has no features, and does not expect it"
-
-
 def in_order(case: Case) -> list[Feature]:
     """Return the features of a case in the order in which they act."""
     return sorted(map(feature, case.features), key=lambda each: each.order)

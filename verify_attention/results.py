@@ -12,8 +12,8 @@ import math
 import platform
 from collections import Counter
 from collections.abc import Iterable
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def summary(cases: Iterable[Document]) -> Document:
     return {
         "cases": len(cases),
         **{status: by_status[status] for status in STATUSES},
-        "checked": sum(map(checked, findings)),
+        "checked": sum(checked(finding) for finding in findings if finding["observed"] is not None),
     }
 
 
@@ -159,9 +159,7 @@ def numbers(array: Array | Summary | None) -> Any:
             "mean": number(array.mean),
             "sha256": array.sha256,
         }
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum()
-    if math.isfinite(total):
+    if np.isfinite(array).all():
         return Alike(array.tolist(), _sample(array.ndim, 0.5))
     whole = array.astype(object)
     whole[~np.isfinite(array)] = None
@@ -180,23 +178,14 @@ def number(value: float | None) -> float | None:
 
 
 def finding_entry(finding: Finding) -> Document:
-    """Return what the document holds of one finding."""
-    return _entry(finding) if finding.worst is not None else _unmeasured(finding)
+    """Return what the document holds of one finding; the same object for the same finding, if nothing was measured.
 
-
-_shared: dict[int, tuple[Document, str]] = {}  # by identity, with the text: a document is not changed once it is made
-
-
-@lru_cache(4096)
-def _unmeasured(finding: Finding) -> Document:
-    """Return what `_entry` does, the same object for equal findings: most cases are not asked for the same claims."""
-    entry = _entry(finding)
-    _shared[id(entry)] = entry, _line(entry)
-    return entry
-
-
-def _entry(finding: Finding) -> Document:
-    return {
+    Most cases are not asked for the same claims, and share the findings that say so.
+    """
+    known = _shared.get(id(finding))
+    if known is not None:
+        return known.entry
+    entry = {
         "invariant": finding.invariant,
         "status": finding.status,
         "expected": finding.expected,
@@ -207,6 +196,22 @@ def _entry(finding: Finding) -> Document:
         "worst": finding.worst and _worst(finding.worst),
         "reason": finding.reason,
     }
+    if finding.worst is None and len(_shared) < _MOST_SHARED:
+        _shared[id(finding)] = _texts[id(entry)] = _Shared(finding, entry, _line(entry))
+    return entry
+
+
+class _Shared(NamedTuple):
+    """A finding and its entry, which live on so that nothing else has their identity, and the entry's text."""
+
+    finding: Finding
+    entry: Document
+    text: str
+
+
+_MOST_SHARED = 4096
+_shared: dict[int, _Shared] = {}  # by the identity of the finding
+_texts: dict[int, _Shared] = {}  # by the identity of the entry: a document is not changed once it is made
 
 
 def _worst(worst: Worst) -> Document:
@@ -276,7 +281,7 @@ def _case_text(case: Document) -> str:
 
 def _findings_text(findings: list[Document]) -> str:
     """Return the texts of findings, one to a line; those that cases share are not written again and again."""
-    shared = [_shared.get(id(finding), (None, ""))[1] for finding in findings]
+    shared = [known.text if (known := _texts.get(id(finding))) else "" for finding in findings]
     own = [finding for finding, text in zip(findings, shared, strict=True) if not text]
     seam = '},{"invariant":'
     texts = iter(_line(own)[1:-1].replace(seam, '},\n{"invariant":').split("\n"))

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from verify_attention.departures import in_order
-from verify_attention.model import Array, Case, Hides, Indices, Latent
+from verify_attention.model import BLOCK, Array, Case, Hides, Indices, Latent
 from verify_attention.plugins import feature
 
-BLOCK = 2**19  # scores; a larger case is judged in blocks of about as many
 AXES = {
     "q": ("H", "Tq", "d_k"),
     "keys": ("G", "Tk", "d_k"),

@@ -7,18 +7,6 @@ import numpy as np
 from verify_attention import departures, formula
 from verify_attention.model import Array, Case
 from verify_attention.plugins import feature
-from verify_attention.selection import BLOCK
-
-NOT_ASKED = "asked of cases with features, or that expect it"
-TOO_LARGE = "the case is judged in blocks, and the claim is about all of it"
-
-
-def asked(case: Case, name: str) -> str | None:
-    """Return the reason why a claim about structure is not asked of a case, else None.
-
-    Plain cases are about biases: such a claim is asked of one only where its `expect` names it.
-    """
-    return None if case.features or name in case.expect else NOT_ASKED
 
 
 def showing_weights(case: Case) -> Case:
@@ -53,8 +41,3 @@ def spread(case: Case) -> Array:
     high, low = (products, products) if seen is None else (np.where(seen, products, edge) for edge in (-np.inf, np.inf))
     apart: Array = high.max(axis=-1, keepdims=True) - low.min(axis=-1, keepdims=True)
     return apart
-
-
-def small(case: Case) -> str | None:
-    """Return the reason why a claim about a whole case is not asked of a large one, else None."""
-    return TOO_LARGE if int(np.prod(case.scores_shape)) > BLOCK else None

@@ -74,12 +74,18 @@ def explanation(name: str) -> str:
         "",
         f"needs: {', '.join(sorted(invariant.needs)) or 'nothing beyond the formula'}",
         *([f"taken away by: {', '.join(breakers)}"] if breakers else []),
+        f"asked of: {_asked_of(invariant)}",
         f"applies where: {invariant.where or 'always'}",
         *([f"vacuous where: {invariant.vacuous}"] if invariant.vacuous else []),
         "catches, among others:",
         *_items([fault.mistake for fault in invariant.faults]),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _asked_of(invariant: Invariant) -> str:
+    all_of_them = "cases with features, and plain ones that expect it" if invariant.on_request else "every case"
+    return f"{all_of_them}; not one so large that it is judged in blocks" if invariant.whole else all_of_them
 
 
 def _parameters(name: str) -> list[str]:

@@ -41,7 +41,7 @@ def run_case(
     chosen = list(chosen)
     for invariant in chosen:
         with np.errstate(all="ignore"):
-            reason = invariant.applies(case)
+            reason = invariant.not_asked(case)
         if reason is not None:
             findings[invariant.name] = unchecked(invariant, case, reason)
         else:

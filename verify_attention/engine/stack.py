@@ -16,6 +16,7 @@ from verify_attention.engine.attend import Attend
 from verify_attention.engine.tally import Tally, unchecked
 from verify_attention.model import (
     CONDITIONS,
+    ON_REQUEST,
     Array,
     Case,
     CaseReport,
@@ -90,7 +91,12 @@ def _judge(
     invariant: Invariant, cases: Sequence[Case], stack: _Stack, found: list[list[Finding]], plain: Flags
 ) -> None:
     """Add one invariant's finding to every case's, and strike out the cases that are not plain."""
-    reasons = [invariant.applies(case) for case in cases]
+    if invariant.on_request:  # what is judged together has neither features nor expectations
+        finding = unchecked(invariant, cases[0], ON_REQUEST)
+        for own in found:
+            own.append(finding)
+        return
+    reasons = [invariant.not_asked(case) for case in cases]
     if all(reasons):
         for own, case, reason in zip(found, cases, reasons, strict=True):
             own.append(unchecked(invariant, case, str(reason)))

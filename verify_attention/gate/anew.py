@@ -97,7 +97,7 @@ def _at_its_place(
 
     Traces that are `stored` give the same numbers; those of another processor may differ as far as rounding may go.
     """
-    if said["worst"] is None or invariant.applies(case) is not None:
+    if said["worst"] is None or invariant.not_asked(case) is not None:
         return []  # nothing was measured, or should have been
     if next(blocks(case)).scores_shape != case.scores_shape:
         return []  # the case is too large to be looked at as a whole

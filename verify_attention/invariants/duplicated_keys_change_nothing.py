@@ -11,19 +11,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import formula, rounding, selection, structure
+from verify_attention import formula, rounding, selection
 from verify_attention.departures import acts
 from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Normalises, Sides
 from verify_attention.pipeline import CORE, added_columns, changed_scores, scaled_scores
 from verify_attention.roundoff import UNIT
 
-NAME = "duplicated-keys-change-nothing"
 LOG_2 = np.log(2.0)
-
-
-def applies(case: Case) -> str | None:
-    """Ask for features, or for an expectation."""
-    return structure.asked(case, NAME) or structure.small(case)
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -81,8 +75,8 @@ INVARIANT = Invariant(
     formula="output(K K, V V) = output(K, V), p_j + p_j' = p_j of the single key, LSE grows by log 2",
     source="the definition of softmax: 2·exp(S_ij) / (2·Σ_j exp(S_ij))",
     needs=frozenset({"exponential weights", "rows sum to one"}),
-    applies=applies,
-    where="the case has features or expects it, and is not large",
+    on_request=True,
+    whole=True,
     sides=sides,
     faults=(
         Fault("an undeclared key of zeros takes a share", CORE.but(columns=one_zero_key)),

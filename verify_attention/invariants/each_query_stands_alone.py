@@ -11,12 +11,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import mistakes, rounding, selection, structure
+from verify_attention import mistakes, rounding, selection
 from verify_attention.departures import acts
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, Sides
 from verify_attention.pipeline import CORE, biased_queries, changed_scores
 
-NAME = "each-query-stands-alone"
 MOST_ROWS = 32  # that are asked by themselves
 
 
@@ -24,7 +23,7 @@ def applies(case: Case) -> str | None:
     """Ask for two queries."""
     if case.q.shape[1] < 2:
         return "there is one query, which is alone in any event"
-    return structure.asked(case, NAME) or structure.small(case)
+    return None
 
 
 def asked_rows(count: int) -> Indices:
@@ -95,7 +94,9 @@ INVARIANT = Invariant(
     formula="output(q_i) = output(Q)_i",
     source="the definition of attention: a row is made of its own query",
     applies=applies,
-    where="the case has features or expects it, has at least two queries, and is not large",
+    where="the case has at least two queries",
+    on_request=True,
+    whole=True,
     sides=sides,
     faults=(
         Fault("softmax runs over the query axis", CORE.but(softmax=mistakes.over_queries)),

@@ -12,13 +12,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from verify_attention import formula, selection, structure
+from verify_attention import formula, selection
 from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, mixed_values
 from verify_attention.plugins import feature
 
-NAME = "grouped-heads-equal-repeated-heads"
 EQUAL = "all key-value heads are equal"
 Part: TypeAlias = Literal["output", "weights", "scores"]
 MEASURED: dict[Part, Callable[[Case], Array]] = {
@@ -32,7 +31,7 @@ def applies(case: Case) -> str | None:
     """Ask for query heads that share a key-value head, and for one that others do not use."""
     if len(case.keys) == len(case.q):
         return "each query head has a key-value head of its own"
-    return structure.small(case) or (f"vacuous: {EQUAL}" if equal_heads(case) else None)
+    return f"vacuous: {EQUAL}" if equal_heads(case) else None
 
 
 def equal_heads(case: Case) -> bool:
@@ -107,7 +106,8 @@ INVARIANT = Invariant(
     formula="attention(q, k, v) with G heads = attention(q, repeat(k), repeat(v)) with H heads",
     source="the definition of grouped-query attention",
     applies=applies,
-    where="there are fewer key-value heads than query heads, they are not all equal, and the case is not large",
+    where="there are fewer key-value heads than query heads, and they are not all equal",
+    whole=True,
     vacuous=EQUAL,
     sides=sides,
     faults=(

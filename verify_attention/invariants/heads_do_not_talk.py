@@ -18,15 +18,12 @@ from verify_attention.agreement import BOUNDS, agreement
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, softmax
 
-NAME = "heads-do-not-talk"
 Part: TypeAlias = Literal["output", "weights"]
 
 
 def applies(case: Case) -> str | None:
     """Ask for two heads."""
-    return (
-        structure.asked(case, NAME) or structure.small(case) or ("the case has one head" if len(case.q) < 2 else None)
-    )
+    return "the case has one head" if len(case.q) < 2 else None
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -110,7 +107,9 @@ INVARIANT = Invariant(
     formula="attention(all heads)_h = attention(head h alone)",
     source="the definition of multi-head attention",
     applies=applies,
-    where="the case has features or expects it, and at least two heads",
+    where="the case has at least two heads",
+    on_request=True,
+    whole=True,
     vacuous="all heads are equal, and the change in head 0 changes nothing there",
     sides=sides,
     faults=(

@@ -11,24 +11,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, rounding, selection, structure
+from verify_attention import departures, rounding, selection
 from verify_attention.departures import acts
 from verify_attention.heads import grouped_product
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, Sides, Trace
 from verify_attention.pipeline import CORE, biased_keys, changed_scores
-
-NAME = "keys-permute-freely"
 
 
 def applies(case: Case) -> str | None:
     """Ask for two keys, and for scores among which a top-k need not choose by their order."""
     if case.keys.shape[1] < 2:
         return "there is one key, which has one order"
-    reason = structure.asked(case, NAME) or structure.small(case)
-    if reason is None and "k" in case.features.get("normaliser", {}):
+    if "k" in case.features.get("normaliser", {}):
         sure = np.isfinite(rounding.weights(case.under("qk"))).all()
         return None if sure else "top-k has to choose between scores that are equal, or nearly so"
-    return reason
+    return None
 
 
 def order(count: int) -> Indices:
@@ -104,7 +101,9 @@ INVARIANT = Invariant(
     formula="output(K[π], V[π]) = output(K, V), and weights(K[π])_iπ(j) = weights(K)_ij",
     source="the definition of attention: sums over keys",
     applies=applies,
-    where="the case has features or expects it, has two keys, no tie that a top-k decides, and is not large",
+    where="the case has two keys, and no tie that a top-k decides",
+    on_request=True,
+    whole=True,
     sides=sides,
     faults=(
         Fault("the K bias reaches only the second half of the keys", CORE.but(keys=second_half_biased)),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import formula, rounding, selection, structure
+from verify_attention import formula, rounding, selection
 from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, merged_heads
 from verify_attention.plugins import feature
@@ -23,7 +23,7 @@ ASKED: tuple[Condition, ...] = ("none", "qk")
 
 def applies(case: Case) -> str | None:
     """Ask for W_O, and for a case whose heads are judged together."""
-    return "the case has no W_O" if case.W_O is None else structure.small(case)
+    return "the case has no W_O" if case.W_O is None else None
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -101,7 +101,8 @@ INVARIANT = Invariant(
     formula="Concat(o_0, …, o_{H−1})·W_O = Σ_h o_h·W_O[h];  layer(bV) = layer(0) + Σ_h bV·W_O[h]",
     source="Muxuan Liu, model learning notes, chapter 2: MultiHead = Concat(head_1, …, head_h) W_O",
     applies=applies,
-    where="the case has W_O, and is not large",
+    where="the case has W_O",
+    whole=True,
     vacuous="one head alone makes the layer, or the others add nothing",
     sides=sides,
     faults=(

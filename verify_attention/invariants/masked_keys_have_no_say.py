@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, formula, rounding, selection, structure
+from verify_attention import departures, formula, rounding, selection
 from verify_attention.departures import acts, visible
 from verify_attention.model import (
     Array,
@@ -28,16 +28,12 @@ from verify_attention.model import (
 )
 from verify_attention.pipeline import CORE, Pipeline, uncovered
 
-NAME = "masked-keys-have-no-say"
 LOUD_SCORE, LOUD_VALUE = 1e4, 1e300
 NO_KEY = "no key can be hidden without leaving a row with none"
 
 
 def applies(case: Case) -> str | None:
     """Ask for a key without which every row still sees one."""
-    reason = structure.asked(case, NAME) or structure.small(case)
-    if reason is not None:
-        return reason
     normaliser = case.features.get("normaliser", {})
     if normaliser.get("k", 0) > case.keys.shape[1] - 1:
         return "top-k keeps more keys than there are without one"
@@ -193,7 +189,9 @@ INVARIANT = Invariant(
     source="the definition of a mask: a score of −∞",
     needs=frozenset({"hidden keys have no weight"}),
     applies=applies,
-    where="the case has features or expects it, it is not large, and every row can do without some key",
+    where="every row can do without some key",
+    on_request=True,
+    whole=True,
     sides=sides,
     faults=(
         Fault("scores are multiplied by the mask", CORE.but(change=lambda c, s: uncovered(c, s) * seen(c))),

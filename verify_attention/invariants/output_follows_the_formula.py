@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verify_attention import departures, formula, rounding
+from verify_attention import formula, rounding
 from verify_attention.model import CONDITIONS, Case, Fault, Implementation, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, mixed_values
 
@@ -43,8 +43,7 @@ INVARIANT = Invariant(
     __doc__,
     formula="output = Σ_j weights_j·(v_j + bV), with the predicted weights, for every condition",
     source="the definition of each feature",
-    applies=lambda case: departures.no_departure(case, "output-follows-the-formula"),
-    where="the case has features or expects it",
+    on_request=True,
     sides=sides,
     faults=(
         Fault("the appended key's value is left out", without_the_appended_value),

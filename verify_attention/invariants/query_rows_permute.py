@@ -11,19 +11,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding, selection, structure
+from verify_attention import rounding, selection
 from verify_attention.departures import acts, hidden_score, visible
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, OnScores, Sides
 from verify_attention.pipeline import CORE, biased_queries, changed_scores
-
-NAME = "query-rows-permute"
 
 
 def applies(case: Case) -> str | None:
     """Ask for two queries."""
     if case.q.shape[1] < 2:
         return "there is one query, which has one order"
-    return structure.asked(case, NAME) or structure.small(case)
+    return None
 
 
 def order(count: int) -> Indices:
@@ -95,7 +93,9 @@ INVARIANT = Invariant(
     formula="output(Q[π])_π(i) = output(Q)_i",
     source="the definition of attention: a row is made of its own query",
     applies=applies,
-    where="the case has features or expects it, has at least two queries, and is not large",
+    where="the case has at least two queries",
+    on_request=True,
+    whole=True,
     sides=sides,
     faults=(
         Fault("the running maximum of a row is kept for the next", CORE.but(softmax=maximum_carried_over)),

@@ -18,7 +18,6 @@ from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_keys, biased_queries
 
-NAME = "rotation-depends-on-distance"
 NEAR, FAR = 5.0, 1000.0
 
 
@@ -28,7 +27,7 @@ def applies(case: Case) -> str | None:
         return "the case has no rope"
     if case.features.get("qk_norm", {}).get("rotation") == "before":
         return "a norm follows the rotation"
-    return structure.asked(case, NAME) or structure.small(case)
+    return None
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -82,6 +81,8 @@ INVARIANT = Invariant(
     source="the definition of RoPE",
     applies=applies,
     where="the case has rope, and no norm after it",
+    on_request=True,
+    whole=True,
     vacuous="positions do not matter",
     own_limit=True,
     sides=sides,

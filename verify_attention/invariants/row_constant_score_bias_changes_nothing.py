@@ -18,13 +18,6 @@ from verify_attention.model import Array, Case, Fault, Implementation, Invariant
 from verify_attention.pipeline import CORE
 from verify_attention.roundoff import UNIT
 
-NAME = "row-constant-score-bias-changes-nothing"
-
-
-def applies(case: Case) -> str | None:
-    """Ask for two keys."""
-    return structure.asked(case, NAME) or structure.small(case) or departures.one_key(case)
-
 
 def shifted(case: Case, size: float) -> tuple[Case, Array]:
     """Return the case with a number near ±size added to all scores of each row, and those numbers, `[H, Tq, 1]`."""
@@ -71,9 +64,11 @@ INVARIANT = Invariant(
     formula="softmax(S_i· + c_i) = softmax(S_i·) and LSE(S_i· + c_i) = LSE(S_i·) + c_i",
     source="article, sections 2 and 4",
     needs=frozenset({"shift-invariant softmax"}),
-    applies=applies,
+    applies=departures.one_key,
     own_limit=True,
-    where="the case has features or expects it, and a row has at least two keys",
+    where="a row has at least two keys",
+    on_request=True,
+    whole=True,
     sides=sides,
     faults=(
         Fault("an undeclared key of zeros takes a share", CORE.but(softmax=mistakes.undeclared_zero_key)),

@@ -17,8 +17,6 @@ from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, added_columns, mixed_values, scaled_scores
 
-NAME = "scale-folds-into-queries"
-
 
 def applies(case: Case) -> str | None:
     """Ask for no norm, and for a scale that can be moved."""
@@ -28,7 +26,7 @@ def applies(case: Case) -> str | None:
         sizes = (np.abs(case.q) + np.abs(case.bQ)[:, None]) * max(4.0, case.scale)
     if not (1e-100 <= case.scale <= 1e100 and np.isfinite(sizes).all()):
         return "the scale, or a query, is too far from 1 to multiply them"
-    return structure.asked(case, NAME) or structure.small(case)
+    return None
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -74,7 +72,9 @@ INVARIANT = Invariant(
     formula="attention(s, q + bQ) = attention(s/4, 4q + 4bQ) = attention(1, s·q + s·bQ)",
     source="article, section 1",
     applies=applies,
-    where="the case has features or expects it, no norm, and numbers that can be multiplied by the scale",
+    where="there is no norm, and the numbers can be multiplied by the scale",
+    on_request=True,
+    whole=True,
     vacuous="the products of each row are all equal, so that no scale matters",
     sides=sides,
     faults=(

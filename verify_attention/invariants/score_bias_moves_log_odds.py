@@ -17,7 +17,6 @@ from verify_attention.model import Array, Case, Fault, Flags, Implementation, In
 from verify_attention.pipeline import CORE, changed_scores
 from verify_attention.roundoff import UNIT
 
-NAME = "score-bias-moves-log-odds"
 SMALLEST = -600.0  # of the logarithm of a weight: 1e-260
 
 
@@ -25,7 +24,7 @@ def applies(case: Case) -> str | None:
     """Ask for two visible keys in a row."""
     seen = departures.visible(case)
     count = case.keys.shape[1] if seen is None else int(seen.sum(axis=-1).max())
-    return structure.asked(case, NAME) or structure.small(case) or ("no row sees two keys" if count < 2 else None)
+    return "no row sees two keys" if count < 2 else None
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -115,7 +114,9 @@ INVARIANT = Invariant(
     source="the definition of softmax",
     needs=frozenset({"exponential weights"}),
     applies=applies,
-    where="the case has features or expects it, and a row sees two keys",
+    where="a row sees two keys",
+    on_request=True,
+    whole=True,
     vacuous="all keys of a row get the same number, or weights are too small for logarithms",
     sides=sides,
     faults=(

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from verify_attention import departures, mistakes, rounding, selection, structure
+from verify_attention import departures, mistakes, rounding, selection
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Normalises, Sides
 from verify_attention.pipeline import CORE
-
-NAME = "shards-merge-by-lse"
 
 
 def applies(case: Case) -> str | None:
@@ -25,7 +23,7 @@ def applies(case: Case) -> str | None:
         return "what stands for softmax has no LSE"
     if case.keys.shape[1] < 2 or not _cut(case)[1].any():
         return "no cut leaves a row a key on both sides, for all heads"
-    return structure.asked(case, NAME) or structure.small(case)
+    return None
 
 
 def _cut(case: Case) -> tuple[int, Flags]:
@@ -101,7 +99,9 @@ INVARIANT = Invariant(
     source="the definition of softmax; ring and split-KV attention",
     needs=frozenset({"exponential weights", "rows sum to one"}),
     applies=applies,
-    where="the case has features or expects it, and some row sees keys on both sides of a cut",
+    where="some row sees keys on both sides of a cut",
+    on_request=True,
+    whole=True,
     sides=sides,
     faults=(
         Fault("the LSE lacks the row's maximum", CORE.but(softmax=mistakes.lse_without_maximum)),

@@ -27,14 +27,12 @@ from verify_attention.model import (
 )
 from verify_attention.pipeline import CORE, added_columns, biased_keys, changed_scores, scaled_scores
 
-NAME = "sink-leaves-the-predicted-share"
-
 
 def applies(case: Case) -> str | None:
     """Ask for something that takes a share."""
     if not any(departures.acts(case, AddsColumn)):
         return "the case has no sink and no added key"
-    return structure.asked(case, NAME) or structure.small(case)
+    return None
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -106,6 +104,8 @@ INVARIANT = Invariant(
     needs=frozenset({"exponential weights"}),
     applies=applies,
     where="the case has sink, softmax_plus_one, zero_key or appended_key",
+    on_request=True,
+    whole=True,
     vacuous="the logits are so small that nothing takes a share",
     sides=sides,
     faults=(

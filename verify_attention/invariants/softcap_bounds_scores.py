@@ -16,7 +16,6 @@ from verify_attention.model import Array, Case, Fault, Implementation, Invariant
 from verify_attention.pipeline import CORE, changed_scores
 from verify_attention.roundoff import UNIT
 
-NAME = "softcap-bounds-scores"
 NEAREST = 0.9
 
 
@@ -24,7 +23,7 @@ def applies(case: Case) -> str | None:
     """Ask for a cap."""
     if "softcap" not in case.features:
         return "the case has no softcap"
-    return structure.asked(case, NAME) or structure.small(case)
+    return None
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -94,6 +93,8 @@ INVARIANT = Invariant(
     source="the definition of the soft cap",
     applies=applies,
     where="the case has softcap",
+    on_request=True,
+    whole=True,
     vacuous="the cap is so large that it bends no score",
     sides=sides,
     faults=(

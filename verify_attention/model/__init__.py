@@ -16,8 +16,8 @@ from verify_attention.model.basics import (
     Indices,
     Status,
 )
-from verify_attention.model.case import Case, Latent, Published
-from verify_attention.model.claims import Fault, Invariant, Plugin, Sides, Trait, always
+from verify_attention.model.case import BLOCK, Case, Latent, Published
+from verify_attention.model.claims import ON_REQUEST, Fault, Invariant, Plugin, Sides, Trait, always
 from verify_attention.model.features import (
     AddsColumn,
     Column,
@@ -36,8 +36,10 @@ from verify_attention.model.report import CaseReport, Finding, Report, Tolerance
 from verify_attention.model.trace import Implementation, NotShownError, Trace
 
 __all__ = [
+    "BLOCK",
     "BROKEN",
     "CONDITIONS",
+    "ON_REQUEST",
     "QUANTITIES",
     "STATUSES",
     "AddsColumn",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from verify_attention.model.basics import Array, Condition, Expectation, Indices
+
+BLOCK = 2**19  # scores; a larger case is judged in blocks of about as many
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,11 @@ class Case:
     def scores_shape(self) -> tuple[int, int, int]:
         """The shape of scores and weights, `[H, Tq, Tk]`."""
         return self.q.shape[0], self.q.shape[1], self.keys.shape[1]
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether the case is too large to be judged as a whole."""
+        return math.prod(self.scores_shape) > BLOCK
 
     @property
     def kv_head(self) -> Indices:

@@ -43,6 +43,10 @@ class Fault:
     implementation: Implementation
 
 
+ON_REQUEST = "asked of cases with features, or that expect it"
+IN_BLOCKS = "the case is judged in blocks, and the claim is about all of it"
+
+
 def always(_case: Case) -> str | None:
     """Apply to every case."""
     return None
@@ -80,9 +84,11 @@ class Plugin:
 class Invariant(Plugin):
     """A claim about attention, as an equation with two independently computed sides.
 
-    `applies` returns None, or the reason why the case is not one that the claim is about. `vacuous` completes that
-    reason where every `moves` of the equation is ~0. `needs` are traits of the formula that features may take away.
-    `where` says to whom reads it which cases those are. `check` is the name of the article's check that this repeats.
+    `applies` returns None, or the reason why the case is not one that the claim is about. A claim `on_request` is asked
+    of cases with features, and of plain ones, which are about biases, only where they expect it; one about a `whole`
+    case is not asked of one that is judged in blocks. `vacuous` completes the reason where every `moves` of the
+    equation is ~0. `needs` are traits of the formula that features may take away. `where` says to whom reads it which
+    cases those are. `check` is the name of the article's check that this repeats.
     """
 
     formula: str
@@ -95,6 +101,14 @@ class Invariant(Plugin):
     where: str = ""
     check: str | None = None
     own_limit: bool = False  # some part has a limit that is not the tolerance
+    on_request: bool = False
+    whole: bool = False
+
+    def not_asked(self, case: Case) -> str | None:
+        """Return the reason why the claim is not asked of a case, else None."""
+        if self.on_request and not case.features and self.name not in case.expect:
+            return ON_REQUEST
+        return IN_BLOCKS if self.whole and case.in_blocks else self.applies(case)
 
     def __reduce__(self) -> tuple[Callable[[str], Invariant], tuple[str]]:
         """Travel between processes by name: the functions inside may be lambdas."""

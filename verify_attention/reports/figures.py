@@ -40,7 +40,9 @@ def counted(count: int, noun: str) -> str:
 
 def why_skipped(findings: Iterable[Finding]) -> str:
     """Return the skipped findings by the kind of their reason: `12 vacuous, 3 not applicable`."""
-    kinds = Counter(kind_of(finding.reason or "") for finding in findings if finding.status == "skipped")
+    kinds: Counter[str] = Counter()
+    for reason, count in Counter(finding.reason for finding in findings if finding.status == "skipped").items():
+        kinds[kind_of(reason or "")] += count
     return ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
 
 

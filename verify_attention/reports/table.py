@@ -202,7 +202,7 @@ def published_line(entry: CaseReport) -> str:
 def _summary(report: Report) -> Text:
     findings = [finding for _, finding in report.findings()]
     counts = Counter(finding.status for finding in findings)
-    checked = sum(finding.checked for finding in findings)
+    checked = sum(finding.checked for finding in findings if finding.observed is not None)
     gravest: Status = next((status for status in SEVERITY if counts[status]), "skipped")
     broken = ", ".join(f"{counts[status]:,} {status}" for status in SEVERITY if status in BROKEN and counts[status])
     skipped = f"; {counts['skipped']:,} skipped: {why_skipped(findings)}" if counts["skipped"] else ""

@@ -54,7 +54,6 @@ class _Checker:
 
         self._seen = skeletons.Skeletons(schema)
         self._valid: set[tuple[int, Hashable]] = set()
-        self._same: dict[int, set[int]] = {}  # within one document: by subschema, the very objects that were valid
         keywords: dict[str, Any] = {"additionalProperties": _no_unknown_keys, "required": _no_missing_keys}
         if self._seen.exact:
             keywords |= {"items": self._items, "properties": self._properties}
@@ -69,7 +68,6 @@ class _Checker:
     def errors(self, document: Any) -> Iterator[Any]:
         """Yield jsonschema's errors."""
         self._seen.forget()
-        self._same.clear()
         if not self._seen.exact:
             yield from self._validator.iter_errors(document)
         else:
@@ -90,12 +88,12 @@ class _Checker:
 
     def _items(self, validator: Any, items: Any, instance: Any, _schema: Any) -> Iterator[Any]:
         if isinstance(instance, list):
-            same = self._same.setdefault(id(items), set())
+            known, valid, schema = self._seen.known, self._valid, id(items)
             for index, value in enumerate(instance):
-                if id(value) not in same:
+                # As `_unless_seen` does, without a call for each: most lists are long, and of mappings.
+                number = known.get(id(value))
+                if number is None or (schema, (number,)) not in valid:
                     yield from self._unless_seen(value, items, _later(validator, value, items, index))
-                    if (id(items), self._seen.of(value)) in self._valid:
-                        same.add(id(value))
 
     def _properties(self, validator: Any, properties: Any, instance: Any, _schema: Any) -> Iterator[Any]:
         if isinstance(instance, dict):

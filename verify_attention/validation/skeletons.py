@@ -16,7 +16,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator, Mapping
 
 # uniqueItems, contains, prefixItems, multipleOf and the like see more than a skeleton keeps.
 _SILENT = {"$comment", "$defs", "$id", "$schema", "default", "description", "examples", "title"}
@@ -83,6 +83,11 @@ class Skeletons:
         }
         self._table: dict[Hashable, int] = {}
         self._known: dict[int, int] = {}
+
+    @property
+    def known(self) -> Mapping[int, int]:
+        """The skeletons of the document's mappings that were looked at, by identity."""
+        return self._known
 
     def forget(self) -> None:
         """Forget which mappings have which skeleton: another document comes."""
