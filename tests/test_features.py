@@ -12,12 +12,13 @@ import mpmath
 import numpy as np
 import pytest
 from featured import NAMES, completed, draw_cases, wild
-from making import random_case, rng
+from making import INVARIANTS, random_case, rng
 from slow_route import CONDITIONS, on_the_simplex, order_of_steps, positions, slow_attention
 from variations import FEATURED
 
 from verify_attention import departures, formula, rounding
 from verify_attention.cases import build_case
+from verify_attention.engine import judge
 from verify_attention.features import normaliser
 from verify_attention.model import Case, Trace
 from verify_attention.pipeline import CORE
@@ -582,3 +583,16 @@ def test_the_loops_know_what_a_row_sees():
         allowed = departures.visible(case)
         if allowed is not None and "fill" not in case.features:
             assert np.array_equal(np.isfinite(slow_attention(case).scores), allowed)
+
+
+@pytest.mark.parametrize("feature", [{"causal": "lower-right"}, {"window": (1, 1)}])
+@pytest.mark.parametrize("claim", ["weights-follow-the-formula", "output-follows-the-formula"])
+def test_an_alignment_that_is_wrong_in_the_core_is_seen_by_the_formula(
+    feature: dict[str, Any], claim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aligned = Case.aligned.fget
+    assert aligned is not None
+    case = random_case(rng(3), Tq=3, Tk=5, features=feature)
+    assert judge(INVARIANTS[claim], case, CORE).status == "pass"
+    monkeypatch.setattr(Case, "aligned", property(lambda given: aligned(given) - 1))
+    assert judge(INVARIANTS[claim], case.but(), CORE).status == "fail"

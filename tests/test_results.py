@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import results_schema
 from jsonschema import Draft202012Validator
 from making import INVARIANTS, TOLERANCE, random_case, rng
 
-from verify_attention import files, resources, results
+from verify_attention import files, resources, results, validation
 from verify_attention.cases import build_case, load_cases
 from verify_attention.engine import run
 from verify_attention.errors import ResultsError, UsageError
@@ -216,3 +217,27 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
         files.read_json(tmp_path / "results.json")
     with pytest.raises(UsageError, match="no such file"):
         files.read_json(tmp_path / "other.json")
+
+
+def test_the_schema_closes_features_as_the_schema_of_cases_does():
+    closed = resources.schema("results")["$defs"]["inputs"]["properties"]["features"]
+    assert closed["additionalProperties"] is False
+    assert closed["properties"] == results_schema.features(), "renew it with: python tests/results_schema.py"
+
+
+@pytest.mark.parametrize(
+    ("feature", "wrong"),
+    [
+        ("causl", "lower-right"),
+        ("causal", "middle"),
+        ("rope", {"bass": 10.0}),
+        ("mask", [[[1, 0]]]),
+        ("temperature", {"heads": [[True]]}),
+        ("window", [1]),
+    ],
+)
+def test_a_wrong_parameter_in_results_is_refused(feature, wrong):
+    made = json.loads(results.text(report([random_case(rng(3))])))
+    assert validation.valid(made, "results")
+    made["cases"][0]["inputs"]["features"] = {feature: wrong}
+    assert not validation.valid(made, "results")

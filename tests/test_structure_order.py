@@ -12,11 +12,10 @@ import pytest
 from featured import completed, draw_cases, wild
 from making import INVARIANTS, article_case, random_case, rng
 
-from verify_attention import resources
+from verify_attention import resources, structure
 from verify_attention.cases import load_cases
 from verify_attention.engine import judge
 from verify_attention.invariants import (
-    each_query_stands_alone,
     future_keys_have_no_say,
     keys_permute_freely,
     masked_keys_have_no_say,
@@ -381,8 +380,8 @@ def test_a_row_that_depends_on_its_place_is_named(name: str, row: int) -> None:
 
 
 def test_of_many_queries_some_are_asked_alone_the_first_and_the_last_among_them() -> None:
-    assert each_query_stands_alone.asked_rows(5).tolist() == [0, 1, 2, 3, 4]
-    many = each_query_stands_alone.asked_rows(1000).tolist()
+    assert structure.some_rows(5).tolist() == [0, 1, 2, 3, 4]
+    many = structure.some_rows(1000).tolist()
     assert (len(many), many[0], many[-1]) == (32, 0, 999)
     case = featured(41, {"H": 2, "G": 1, "Tq": 40}, softcap=5.0)
     assert judge(INVARIANTS["each-query-stands-alone"], case, CORE).status == "pass"

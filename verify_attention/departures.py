@@ -46,9 +46,14 @@ def visible(case: Case) -> Flags | None:
     """Return which keys each row may attend to, `[H, Tq, Tk]`; None: every row every key."""
     allowed = None
     for act in acts(case, Hides):
-        found = act.visible(case)
+        found = act.core(case)
         allowed = found if allowed is None else allowed & found
     return None if allowed is None else np.broadcast_to(allowed, case.scores_shape)
+
+
+def has_lse(case: Case) -> bool:
+    """Say whether a row has an LSE: it has none where something stands for softmax."""
+    return not any(acts(case, Normalises))
 
 
 def hidden_score(case: Case) -> float:

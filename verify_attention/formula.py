@@ -18,6 +18,8 @@ from verify_attention.model import (
     Array,
     Case,
     Estimate,
+    Flags,
+    Hides,
     Normalises,
     OnScores,
     OnVectors,
@@ -91,9 +93,19 @@ def uncovered(case: Case) -> Estimate:
 
 
 @once_per_case
+def visible(case: Case) -> Flags | None:
+    """Return which keys each row may attend to, `[H, Tq, Tk]`; None: every row every key."""
+    allowed = None
+    for act in departures.acts(case, Hides):
+        found = act.formula(case)
+        allowed = found if allowed is None else allowed & found
+    return None if allowed is None else np.broadcast_to(allowed, case.scores_shape)
+
+
+@once_per_case
 def scores(case: Case) -> Estimate:
     """Return the scores as they enter the exponential, `[H, Tq, Tk]`: −∞, or what fills it, where a key is hidden."""
-    found, seen = uncovered(case), departures.visible(case)
+    found, seen = uncovered(case), visible(case)
     if seen is None:
         return found
     fill = departures.hidden_score(case)

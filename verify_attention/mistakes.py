@@ -1,4 +1,4 @@
-"""Mistakes of real code that several claims must catch: stages of a pipeline, each wrong in one way."""
+"""Mistakes of real code that several claims must catch, most of them stages of a pipeline that are wrong in one way."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from verify_attention.model import Array, Case
-from verify_attention.pipeline import biased_queries, mixed_values, softmax
+from verify_attention.departures import visible
+from verify_attention.model import Array, Case, Trace
+from verify_attention.pipeline import CORE, biased_queries, mixed_values, scaled_scores, softmax, uncovered
 
 
 def _with_peak(peak: Callable[[Array], Array]) -> Callable[[Array], tuple[Array, Array]]:
@@ -68,3 +69,15 @@ def merged_without_transpose(case: Case, weights: Array) -> Array:
     """Put the heads together in the order in which they lie in memory."""
     output = mixed_values(case, weights)
     return output.swapaxes(0, 1).reshape(output.shape)
+
+
+def scale_of_the_width(case: Case, queries: Array, keys: Array) -> Array:
+    """Divide by √d_k whatever the scale."""
+    return scaled_scores(case.but(scale=case.d_k**-0.5), queries, keys)
+
+
+def masked_after_softmax(case: Case) -> Trace:
+    """Multiply the weights by the mask, and leave the sum as it was."""
+    trace, seen = CORE.but(change=uncovered)(case), visible(case)
+    weights = trace.weights if seen is None else trace.weights * seen
+    return Trace(CORE.mix(case, weights), {**trace.inside, "weights": weights})

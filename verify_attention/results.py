@@ -159,6 +159,8 @@ def numbers(array: Array | Summary | None) -> Any:
             "mean": number(array.mean),
             "sha256": array.sha256,
         }
+    if array.dtype == bool:
+        return Alike(array.tolist(), _sample(array.ndim, True, False))
     if np.isfinite(array).all():
         return Alike(array.tolist(), _sample(array.ndim, 0.5))
     whole = array.astype(object)
@@ -167,7 +169,7 @@ def numbers(array: Array | Summary | None) -> Any:
 
 
 @cache
-def _sample(depth: int, *kinds: float | None) -> list[Any]:
+def _sample(depth: int, *kinds: float | bool | None) -> list[Any]:
     """Return nested lists that stand for an array where the schema asks no more of numbers than that they are some."""
     return [_sample(depth - 1, *kinds)] if depth > 1 else list(kinds)
 

@@ -72,7 +72,7 @@ def spelled_out(case: Case) -> Case:
     features = dict(case.features)
     for each in in_order(case):
         if isinstance(each.act, Hides) and each.name != "mask":
-            said: Mapping[str, Any] = {"mask": np.broadcast_to(each.act.visible(case), case.scores_shape)}
+            said: Mapping[str, Any] = {"mask": np.broadcast_to(each.act.core(case), case.scores_shape)}
         elif each.spell_out is not None:
             said = each.spell_out(case)
         else:

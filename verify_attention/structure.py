@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from verify_attention import departures, formula
-from verify_attention.model import Array, Case
+from verify_attention.model import Array, Case, Indices
 from verify_attention.plugins import feature
+
+MOST_ROWS = 32  # that are asked about one by one
 
 
 def showing_weights(case: Case) -> Case:
@@ -41,3 +43,8 @@ def spread(case: Case) -> Array:
     high, low = (products, products) if seen is None else (np.where(seen, products, edge) for edge in (-np.inf, np.inf))
     apart: Array = high.max(axis=-1, keepdims=True) - low.min(axis=-1, keepdims=True)
     return apart
+
+
+def some_rows(count: int) -> Indices:
+    """Return the rows that are asked about one by one, `[n]`: all, or some from the first to the last."""
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).astype(int))

@@ -10,7 +10,7 @@ import numpy as np
 
 from verify_attention import departures, validation
 from verify_attention.cases import layers
-from verify_attention.cases.shapes import Shapes
+from verify_attention.cases.shapes import MOST_ROWS, Shapes
 from verify_attention.model import (
     CONDITIONS,
     QUANTITIES,
@@ -25,8 +25,6 @@ from verify_attention.model import (
 from verify_attention.plugins import features_among
 from verify_attention.validation.messages import Flaw
 from verify_attention.wording import describe, join
-
-_MOST_ROWS = 3  # of those that are named
 
 
 def build(document: Any, **known: Any) -> tuple[Case | None, list[Flaw]]:
@@ -90,8 +88,8 @@ def _refused(case: Case) -> Iterator[Flaw]:
     empty = [] if seen is None else np.argwhere(~seen.any(axis=-1)).tolist()
     if empty:
         *others, name = (each.name for each in acting if isinstance(each.act, Hides))
-        rows = [f"row {row} of head {head}" for head, row in empty[:_MOST_ROWS]]
-        more = [f"{len(empty) - _MOST_ROWS} more"] if len(empty) > _MOST_ROWS else []
+        rows = [f"row {row} of head {head}" for head, row in empty[:MOST_ROWS]]
+        more = [f"{len(empty) - MOST_ROWS} more"] if len(empty) > MOST_ROWS else []
         together = f", together with {join(others)}," if others else ""
         which = f"{join([*rows, *more])} in {case.id}"
         yield Flaw(("features", name), f"leaves{together} no key visible to {which}; each row must see at least one")

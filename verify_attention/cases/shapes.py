@@ -13,7 +13,7 @@ from verify_attention.plugins import features_among
 from verify_attention.validation.skeletons import finite
 from verify_attention.wording import Path, count
 
-_MOST_ROWS = 3  # of those that are named
+MOST_ROWS = 3  # of those that are named
 
 
 class Shapes:
@@ -188,9 +188,9 @@ class Shapes:
 def _blind(path: Path, mask: Array, name: str) -> arrays.Flaws:
     """Return the rows of a mask that let nothing through."""
     rows = np.argwhere(~mask.any(axis=-1)).tolist()
-    more = f"; nor do {len(rows) - _MOST_ROWS} more rows" if len(rows) > _MOST_ROWS else ""
+    more = f"; nor do {len(rows) - MOST_ROWS} more rows" if len(rows) > MOST_ROWS else ""
     said = f"each row must see at least one key{more}"
-    return [((*path, *row), f"leaves no key visible to {_row(row)}{name}; {said}") for row in rows[:_MOST_ROWS]]
+    return [((*path, *row), f"leaves no key visible to {_row(row)}{name}; {said}") for row in rows[:MOST_ROWS]]
 
 
 def _row(place: list[int]) -> str:

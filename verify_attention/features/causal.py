@@ -17,10 +17,21 @@ def visible(case: Case) -> Flags:
     return allowed[None]
 
 
+def formula(case: Case) -> Flags:
+    """Return the same as a triangle below the diagonal on which queries stand, `[1, Tq, Tk]`."""
+    return np.tri(*case.scores_shape[1:], _diagonal(case), dtype=bool)[None]
+
+
+def _diagonal(case: Case) -> int:
+    whole = case.whole or case
+    first = 0 if case.features["causal"] == "upper-left" else whole.keys.shape[1] - whole.q.shape[1]
+    return first + case.first_row
+
+
 FEATURE = Feature(
     __name__,
     __doc__,
-    act=Hides(visible),
+    act=Hides(visible, formula),
     order=71,
     why="hidden scores are −∞ with the bias and without; the visible ones move alike",
     complete=lambda parameters, _case: "lower-right" if parameters is True else parameters,

@@ -9,7 +9,7 @@ from verify_attention.model import Feature, Hides, Shape
 FEATURE = Feature(
     __name__,
     __doc__,
-    act=Hides(lambda case: case.features["mask"]),
+    act=Hides(lambda case: case.features["mask"], lambda case: case.features["mask"]),
     order=70,
     why="hidden scores are −∞ with the bias and without; the visible ones move alike",
     arrays={(): Shape(("H", "Tq", "Tk"), (1, 2, 3), flags=True)},

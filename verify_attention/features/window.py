@@ -23,10 +23,24 @@ def visible(case: Case) -> Flags:
     return near[None]
 
 
+def formula(case: Case) -> Flags:
+    """Return the same as what lies between two triangles, `[1, Tq, Tk]`."""
+    left, right = case.features["window"]
+    whole, shape = case.whole or case, case.scores_shape[1:]
+    upper_left = case.features.get("causal") == "upper-left"
+    diagonal = case.first_row + (0 if upper_left else whole.keys.shape[1] - whole.q.shape[1])
+    near: Flags = np.ones(shape, dtype=bool)
+    if right is not None:
+        near &= np.tri(*shape, diagonal + right, dtype=bool)
+    if left is not None:
+        near &= ~np.tri(*shape, diagonal - left - 1, dtype=bool)
+    return near[None]
+
+
 FEATURE = Feature(
     __name__,
     __doc__,
-    act=Hides(visible),
+    act=Hides(visible, formula),
     order=72,
     why="hidden scores are −∞ with the bias and without; the visible ones move alike",
     complete=lambda parameters, _case: tuple(None if side is None else int(side) for side in parameters),

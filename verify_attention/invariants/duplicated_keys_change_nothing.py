@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import formula, rounding, selection
-from verify_attention.departures import acts
-from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Normalises, Sides
+from verify_attention import departures, formula, rounding, selection
+from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, added_columns, changed_scores, scaled_scores
 from verify_attention.roundoff import UNIT
 
@@ -37,7 +36,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(plain).weights,
         rounding=rounding.promising(2 * rounding.weights(doubled) + rounding.weights(plain)),
     )
-    if not any(acts(case, Normalises)):
+    if departures.has_lse(case):
         yield Sides(
             "LSE with each key twice − log 2",
             attend(doubled).lse - LOG_2,

@@ -11,12 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import mistakes, rounding, selection
-from verify_attention.departures import acts
-from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, Sides
+from verify_attention import departures, mistakes, rounding, selection, structure
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_queries, changed_scores
-
-MOST_ROWS = 32  # that are asked by themselves
 
 
 def applies(case: Case) -> str | None:
@@ -26,15 +23,10 @@ def applies(case: Case) -> str | None:
     return None
 
 
-def asked_rows(count: int) -> Indices:
-    """Return which rows are asked by themselves: all, or some from the first to the last."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).astype(int))
-
-
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare rows by themselves with the rows of the whole, both biases in place."""
     plain = case.under("qk")
-    chosen = asked_rows(case.q.shape[1])
+    chosen = structure.some_rows(case.q.shape[1])
     alone = [selection.rows(plain, chosen[index : index + 1]) for index in range(len(chosen))]
     counts = np.zeros((1, case.q.shape[1], 1), dtype=bool)
     counts[:, chosen] = True
@@ -62,7 +54,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         rounding=rounding.promising(bound + placed([rounding.weights(each) for each in alone], bound)),
         counts=counts,
     )
-    if not any(acts(case, Normalises)):
+    if departures.has_lse(case):
         bound = rounding.lse(plain)
         yield Sides(
             "LSE of each query by itself",

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from verify_attention import formula, rounding, selection
+from verify_attention import formula, mistakes, rounding, selection, structure
 from verify_attention.departures import hidden_score, visible
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, Pipeline, uncovered
 from verify_attention.roundoff import UNIT
 
-MOST_ROWS = 32  # whose future is changed
 ADDED = 1.0  # to a visible value
 
 
@@ -30,11 +29,6 @@ def applies(case: Case) -> str | None:
     if not (case.aligned < case.keys.shape[1] - 1).any():
         return "no row has a key behind it"
     return None
-
-
-def asked_rows(count: int) -> Indices:
-    """Return whose future is changed: all rows, or some from the first to the last."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_ROWS)).astype(int))
 
 
 def with_another_future(case: Case, place: int) -> Case:
@@ -72,7 +66,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Change for each row what is behind it, and then the value of the last key it sees; both biases are in place."""
     plain = selection.with_values(case.under("qk"))
     heads, rows, count = case.scores_shape
-    chosen = asked_rows(rows)
+    chosen = structure.some_rows(rows)
     own, last = np.minimum(case.aligned, count - 1), last_seen(plain)
     output, bound = attend(plain).output, rounding.output(plain)
     future, moved = output.copy(), np.zeros_like(output)
@@ -147,13 +141,6 @@ def own_hidden(case: Case, found: Flags) -> Flags:
     return np.where(fewer.any(axis=-1, keepdims=True), fewer, found)
 
 
-def masked_after_softmax(case: Case) -> Trace:
-    """Hide after the softmax, and leave the sum as it was."""
-    trace, found = CORE.but(change=uncovered)(case), visible(case)
-    weights = trace.weights if found is None else trace.weights * found
-    return Trace(CORE.mix(case, weights), {**trace.inside, "weights": weights})
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -172,6 +159,6 @@ INVARIANT = Invariant(
         Fault("causality is dropped", declared(None)),
         Fault("one future key is visible", seeing(one_more)),
         Fault("the query's own key is hidden", seeing(own_hidden)),
-        Fault("future weights are taken out after the softmax", masked_after_softmax),
+        Fault("future weights are taken out after the softmax", mistakes.masked_after_softmax),
     ),
 )

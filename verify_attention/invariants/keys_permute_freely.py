@@ -12,9 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import departures, rounding, selection
-from verify_attention.departures import acts
 from verify_attention.heads import grouped_product
-from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, Sides, Trace
+from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, biased_keys, changed_scores
 
 
@@ -51,7 +50,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(plain).weights,
         rounding=rounding.promising(rounding.weights(permuted) + rounding.weights(plain)),
     )
-    if not any(acts(case, Normalises)):
+    if departures.has_lse(case):
         yield Sides(
             "LSE with the keys in another order",
             attend(permuted).lse,
@@ -84,7 +83,7 @@ def undeclared_distance(case: Case, scores: Array) -> Array:
 def not_rescaled(case: Case) -> Trace:
     """Go through the keys one by one, and forget to rescale the output where the maximum grows."""
     trace = CORE(case)
-    if departures.departs(case) and any(acts(case, Normalises)):
+    if not departures.has_lse(case):
         return trace
     values = np.eye(case.d_v)[None] if case.values is None else case.values
     values = np.broadcast_to(values, (len(case.keys), *values.shape[1:]))

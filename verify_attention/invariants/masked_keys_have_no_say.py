@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, formula, rounding, selection
-from verify_attention.departures import acts, visible
+from verify_attention import departures, formula, mistakes, rounding, selection
+from verify_attention.departures import visible
 from verify_attention.model import (
     Array,
     Case,
@@ -22,7 +22,6 @@ from verify_attention.model import (
     Flags,
     Implementation,
     Invariant,
-    Normalises,
     Sides,
     Trace,
 )
@@ -136,7 +135,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         left_out,
         rounding=rounding.promising(2 * bound),
     )
-    if not any(acts(case, Normalises)):
+    if departures.has_lse(case):
         bound = rounding.lse(without)
         yield Sides(
             "LSE with a key hidden", attend(masked).lse, attend(without).lse, rounding=rounding.lse(masked) + bound
@@ -164,13 +163,6 @@ def of_the_first_head(case: Case, scores: Array) -> Array:
 def capped_after_the_mask(case: Case, scores: Array) -> Array:
     """Hide first, and let features act on −∞."""
     return uncovered(case, np.where(seen(case), scores, departures.hidden_score(case)))
-
-
-def masked_after_softmax(case: Case) -> Trace:
-    """Multiply the weights by the mask, and leave the sum as it was."""
-    trace = CORE.but(change=uncovered)(case)
-    weights = trace.weights * seen(case)
-    return Trace(CORE.mix(case, weights), {**trace.inside, "weights": weights})
 
 
 def maximum_of_all(case: Case) -> Trace:
@@ -203,7 +195,7 @@ INVARIANT = Invariant(
         Fault("the mask is read transposed where Tq = Tk", CORE.but(change=transposed)),
         Fault("the mask of head 0 is used for all heads", CORE.but(change=of_the_first_head)),
         Fault("the cap comes after the mask", CORE.but(change=capped_after_the_mask)),
-        Fault("weights are masked after the softmax", masked_after_softmax),
+        Fault("weights are masked after the softmax", mistakes.masked_after_softmax),
         Fault("the maximum is taken before the mask", maximum_of_all),
     ),
 )

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import selection, structure
+from verify_attention import mistakes, selection, structure
 from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Trace
-from verify_attention.pipeline import CORE, scaled_scores
+from verify_attention.pipeline import CORE
 
 MORE = 3  # channels: an odd number changes the parity of the width too
 
@@ -40,11 +40,6 @@ def padded(case: Case) -> Case:
 
 def _padded(vectors: Array) -> Array:
     return np.concatenate([vectors, np.zeros((*vectors.shape[:-1], MORE))], axis=-1)
-
-
-def own_scale(case: Case, queries: Array, keys: Array) -> Array:
-    """Divide by √d_k whatever the scale."""
-    return scaled_scores(case.but(scale=case.d_k**-0.5), queries, keys)
 
 
 def _with(case: Case, name: str, **changes: object) -> Trace:
@@ -77,7 +72,7 @@ INVARIANT = Invariant(
     vacuous="the products of each row are all equal, whatever the width",
     sides=sides,
     faults=(
-        Fault("the scale is taken from the width", CORE.but(scores=own_scale)),
+        Fault("the scale is taken from the width", CORE.but(scores=mistakes.scale_of_the_width)),
         Fault("all channels turn instead of the first rotary_dims", whole_width),
         Fault("frequencies are taken from the width instead of rotary_dims", frequencies_of_the_width),
         Fault("a norm of kind l2 divides by the width", lambda case: _with(case, "qk_norm", kind="rms")),

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding, selection
+from verify_attention import departures, rounding, selection
 from verify_attention.departures import acts, hidden_score, visible
-from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Normalises, OnScores, Sides
+from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, OnScores, Sides
 from verify_attention.pipeline import CORE, biased_queries, changed_scores
 
 
@@ -47,7 +47,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(plain).weights,
         rounding=rounding.promising(rounding.weights(permuted)[:, back] + rounding.weights(plain)),
     )
-    if not any(acts(case, Normalises)):
+    if departures.has_lse(case):
         yield Sides(
             "LSE with the queries in another order, put back",
             attend(permuted).lse[:, back],

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import structure
+from verify_attention import mistakes, structure
 from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, added_columns, mixed_values, scaled_scores
@@ -45,11 +45,6 @@ def _folded(case: Case, factor: float, scale: float) -> Case:
     return case.but(q=case.q * factor, bQ=case.bQ * factor, scale=scale)
 
 
-def own_scale(case: Case, queries: Array, keys: Array) -> Array:
-    """Divide by √d_k whatever the scale."""
-    return scaled_scores(case.but(scale=case.d_k**-0.5), queries, keys)
-
-
 def weighed(case: Case, weights: Array) -> Array:
     """Multiply the weights by the scale."""
     return mixed_values(case, weights * case.scale)
@@ -78,7 +73,7 @@ INVARIANT = Invariant(
     vacuous="the products of each row are all equal, so that no scale matters",
     sides=sides,
     faults=(
-        Fault("the given scale is ignored, and √d_k divides", CORE.but(scores=own_scale)),
+        Fault("the given scale is ignored, and √d_k divides", CORE.but(scores=mistakes.scale_of_the_width)),
         Fault(
             "the scale is applied twice",
             CORE.but(scores=lambda case, queries, keys: case.scale * scaled_scores(case, queries, keys)),

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from verify_attention import departures, mistakes, rounding, selection
-from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Normalises, Sides
+from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Sides
 from verify_attention.pipeline import CORE
 
 
 def applies(case: Case) -> str | None:
     """Ask for a cut that leaves a row keys on both sides."""
-    if any(departures.acts(case, Normalises)):
+    if not departures.has_lse(case):
         return "what stands for softmax has no LSE"
     if case.keys.shape[1] < 2 or not _cut(case)[1].any():
         return "no cut leaves a row a key on both sides, for all heads"

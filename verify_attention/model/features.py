@@ -1,8 +1,7 @@
 """Departures from plain attention: where each acts, by two routes, and which traits of the formula it takes away.
 
-Each act on numbers has two functions. `core` is what the float64 core does with arrays. `formula` says the same in
-another form, as an estimate: a value, and how far from it correct floating-point code may be. What hides keys, and what
-fills hidden scores, is said once.
+Each act has two functions. `core` is what the float64 core does with arrays. `formula` says the same in
+another form, as an estimate: a value, and how far from it correct floating-point code may be.
 """
 
 from __future__ import annotations
@@ -72,15 +71,16 @@ class OnScores:
 
 @dataclass(frozen=True)
 class Hides:
-    """An act that hides keys: `visible(case)` says which keys a row may attend to, `[H or 1, Tq, Tk]`."""
+    """An act that hides keys: both say which keys a row may attend to, `[H or 1, Tq, Tk]`."""
 
-    visible: Callable[[Case], Flags]
+    core: Callable[[Case], Flags]
+    formula: Callable[[Case], Flags]
     stage: ClassVar[Stage] = "mask"
 
 
 @dataclass(frozen=True)
 class Fills:
-    """An act that puts a score in the place of each hidden one, instead of −∞."""
+    """An act that puts a score in the place of each hidden one, instead of −∞: a number, which is said once."""
 
     score: Callable[[Case], float]
     stage: ClassVar[Stage] = "mask"
