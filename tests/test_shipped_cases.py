@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 import rational_route
 import yaml
-from faults import FAULTS, FEATURED, STAND_INS, UNSEEN, attention
+from faults import FAULTS, STAND_INS, UNSEEN, attention
+from featured_faults import FEATURED
+from featured_faults import UNSEEN as UNSEEN_FEATURED
 from slow_route import slow_lists
 from steps import STEPS
 from variations import VARIATIONS, of_plain_cases, output_only, plain
@@ -34,6 +36,7 @@ ORDERS_WITH_FEATURES = ("scale-folded-into-queries-with-features", "slow-attenti
 DEPARTING = {case.id for case in CASES if case.features.keys() - {"key_shifts"}}
 INVARIANTS = invariants()
 PUBLISHED = "published-numbers-are-reproduced"
+MISTAKES = FAULTS | STAND_INS | FEATURED
 CAUGHT = {"fail", "crashed"}
 
 every_case = pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
@@ -199,9 +202,9 @@ def test_each_declared_fault_is_caught_by_its_own_invariant(name: str, index: in
     assert any(judge(invariant, case, each.implementation).status in CAUGHT for case in CASES), each.mistake
 
 
-@pytest.mark.parametrize("mistake", FAULTS | STAND_INS)
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_of_real_code_are_caught(mistake: str) -> None:
-    assert caught((FAULTS | STAND_INS)[mistake], CASES, base_of(mistake))
+    assert caught(MISTAKES[mistake], CASES, base_of(mistake))
 
 
 def base_of(mistake: str) -> Implementation:
@@ -209,10 +212,10 @@ def base_of(mistake: str) -> Implementation:
     return STEPS if mistake in FEATURED else attention
 
 
-@pytest.mark.parametrize("mistake", [mistake for mistake in FAULTS | STAND_INS if mistake not in UNSEEN])
+@pytest.mark.parametrize("mistake", sorted(MISTAKES.keys() - UNSEEN - UNSEEN_FEATURED))
 def test_mistakes_are_caught_by_the_output_alone(mistake: str) -> None:
     def shows_its_output(case: Case) -> Trace:
-        return Trace((FAULTS | STAND_INS)[mistake](case).output)
+        return Trace(MISTAKES[mistake](case).output)
 
     assert caught(shows_its_output, CASES, base_of(mistake))
 
