@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from verify_attention.model.basics import Array, Flags
 from verify_attention.model.case import Case
@@ -44,8 +44,7 @@ class Column(NamedTuple):
     value: Array | None = None
 
 
-@dataclass(frozen=True)
-class OnVectors:
+class OnVectors(NamedTuple):
     """An act on queries and keys: `core(case, side, vectors)`, with the biases added before it or after.
 
     `place` of the parameters is below 0 where the act comes before the biases, and above 0 where it comes after; the
@@ -56,38 +55,30 @@ class OnVectors:
     formula: Callable[[Case, Side, Vectors], Vectors]
     place: Callable[[Any], int]
     linear: bool
-    stage: ClassVar[Stage] = "vectors"
 
 
-@dataclass(frozen=True)
-class OnScores:
+class OnScores(NamedTuple):
     """An act on scores `[H, Tq, Tk]`; `gain`: by what it multiplies them, where that is all it does, `[H, Tq, 1]`."""
 
     core: Callable[[Case, Array], Array]
     formula: Callable[[Case, Estimate], Estimate]
     gain: Callable[[Case], Array] | None = None
-    stage: ClassVar[Stage] = "scores"
 
 
-@dataclass(frozen=True)
-class Hides:
+class Hides(NamedTuple):
     """An act that hides keys: both say which keys a row may attend to, `[H or 1, Tq, Tk]`."""
 
     core: Callable[[Case], Flags]
     formula: Callable[[Case], Flags]
-    stage: ClassVar[Stage] = "mask"
 
 
-@dataclass(frozen=True)
-class Fills:
+class Fills(NamedTuple):
     """An act that puts a score in the place of each hidden one, instead of −∞: a number, which is said once."""
 
     score: Callable[[Case], float]
-    stage: ClassVar[Stage] = "mask"
 
 
-@dataclass(frozen=True)
-class AddsColumn:
+class AddsColumn(NamedTuple):
     """An act that lets one more key take its share of each row: `core(case, queries)`.
 
     No other feature acts on its score. `formula` returns the score and the value.
@@ -95,11 +86,9 @@ class AddsColumn:
 
     core: Callable[[Case, Array], Column]
     formula: Callable[[Case, Vectors], tuple[Estimate, Array | None]]
-    stage: ClassVar[Stage] = "normalisation"
 
 
-@dataclass(frozen=True)
-class Normalises:
+class Normalises(NamedTuple):
     """An act that stands for softmax: `core(case, scores)` returns the weights, and has no LSE.
 
     `many(case, scores)` is how many weights of a row may be off by the error of one at once, `[H, Tq, 1]`.
@@ -108,11 +97,9 @@ class Normalises:
     core: Callable[[Case, Array], Array]
     formula: Callable[[Case, Estimate], Estimate]
     many: Callable[[Case, Estimate], Array]
-    stage: ClassVar[Stage] = "normalisation"
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(NamedTuple):
     """The axes of an array among a feature's parameters, by their letters, and how many of the last may be given."""
 
     axes: tuple[str, ...]
@@ -123,6 +110,18 @@ class Shape:
 def nothing(_case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """Find nothing wrong with a case."""
     return iter(())
+
+
+Act: TypeAlias = OnVectors | OnScores | Hides | Fills | AddsColumn | Normalises
+
+_STAGES: dict[type, Stage] = {
+    OnVectors: "vectors",
+    OnScores: "scores",
+    Hides: "mask",
+    Fills: "mask",
+    AddsColumn: "normalisation",
+    Normalises: "normalisation",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +136,7 @@ class Feature(Plugin):
     hides keys becomes a mask.
     """
 
-    act: OnVectors | OnScores | Hides | Fills | AddsColumn | Normalises | None
+    act: Act | None
     order: int
     why: str
     takes: frozenset[Trait] = frozenset()
@@ -155,7 +154,7 @@ class Feature(Plugin):
     @property
     def stage(self) -> Stage:
         """What it acts on."""
-        return "vectors" if self.act is None else self.act.stage
+        return "vectors" if self.act is None else _STAGES[type(self.act)]
 
     def taken(self, parameters: Any) -> frozenset[Trait]:
         """Return the traits that it takes away with these parameters."""
