@@ -23,7 +23,7 @@ BOTH, INERT, OUTPUT = "both-biases-weigh-like-query-bias", "inert-query-bias-lea
 
 def made_by(implementation, name, *cases, tolerance=TOLERANCE, chosen=CHOSEN):
     reports = tuple(run(list(cases), implementation, chosen, tolerance))
-    return json.loads(results.text(Report(name, tolerance, reports)))
+    return json.loads(results.encoded(Report(name, tolerance, reports)))
 
 
 def small_cases():
@@ -376,7 +376,7 @@ def test_results_in_full_with_large_published_arrays_are_sound(tmp_path):
     ).but(id="large")  # fmt: skip
     for detail in ("auto", "full", "summary"):
         reports = tuple(run([case], CORE, CHOSEN, TOLERANCE, largest=LARGEST[detail]))
-        made = json.loads(results.text(Report("core", TOLERANCE, reports), detail))
+        made = json.loads(results.encoded(Report("core", TOLERANCE, reports), detail))
         assert gate(made, files={"large": case}).problems == []
 
 
@@ -385,7 +385,7 @@ def test_a_summary_of_an_overflow_is_sound():
     case = article_case(q=q, keys=keys, bQ=np.zeros((1, 1)), bK=np.ones((1, 1)), scale=1.0).but(id="inf")
     for detail in ("auto", "summary"):
         reports = tuple(run([case], CORE, CHOSEN, TOLERANCE, largest=LARGEST[detail]))
-        assert gate(json.loads(results.text(Report("core", TOLERANCE, reports), detail))).problems == []
+        assert gate(json.loads(results.encoded(Report("core", TOLERANCE, reports), detail))).problems == []
 
 
 @pytest.mark.parametrize(

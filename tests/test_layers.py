@@ -348,7 +348,7 @@ def judged(made: dict[str, Any], name: str = "core") -> gate.Verdict:
 
 
 def written(reports: tuple[CaseReport, ...], name: str, detail: str = "auto") -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(results.text(Report(name, Tolerance(), reports), detail))
+    made: dict[str, Any] = json.loads(results.encoded(Report(name, Tolerance(), reports), detail))
     return made
 
 

@@ -27,7 +27,7 @@ def report(cases, implementation=CORE, name="core", largest=4096.0):
 
 @pytest.fixture(scope="module")
 def shipped():
-    return json.loads(results.text(report(CASES)))
+    return json.loads(results.encoded(report(CASES)))
 
 
 def test_the_schema_is_a_schema_and_closed():
@@ -54,14 +54,14 @@ def test_results_of_the_shipped_cases_satisfy_the_schema_plainly_read(shipped):
 
 
 def test_the_text_is_strict_json_that_reads_back_as_itself(shipped):
-    text = results.text(report(CASES))
-    assert json.loads(text, parse_constant=pytest.fail) == shipped
+    written = results.encoded(report(CASES))
+    assert json.loads(written, parse_constant=pytest.fail) == shipped
     again = results.seal({name: value for name, value in shipped.items() if name != "digest"})
-    assert again == text
+    assert again == written
 
 
 def test_the_same_run_gives_the_same_bytes():
-    assert results.text(report(CASES)) == results.text(report(CASES))
+    assert results.encoded(report(CASES)) == results.encoded(report(CASES))
 
 
 def test_numbers_survive_to_the_last_bit(shipped):
@@ -93,7 +93,7 @@ def test_the_summary_counts_what_is_there(shipped):
 
 def test_numbers_that_json_lacks_are_null():
     case = random_case(rng(41), q=np.full((6, 4, 7), 1e200), keys=np.full((3, 5, 7), 1e200))
-    made = json.loads(results.text(report([case])), parse_constant=pytest.fail)
+    made = json.loads(results.encoded(report([case])), parse_constant=pytest.fail)
     assert made["cases"][0]["conditions"]["none"]["scores"][0][0] == [None] * 5
     finding = next(f for f in made["cases"][0]["findings"] if f["invariant"] == "key-bias-leaves-weights")
     assert (finding["status"], finding["deviation"], finding["rounding_bound"]) == ("inconclusive", None, None)
@@ -101,10 +101,10 @@ def test_numbers_that_json_lacks_are_null():
 
 def test_an_array_of_more_than_4096_numbers_is_summarised_unless_full():
     case = random_case(rng(42), H=2, G=1, Tq=70, Tk=30)
-    short = json.loads(results.text(report([case])))["cases"][0]
+    short = json.loads(results.encoded(report([case])))["cases"][0]
     assert short["conditions"]["k"]["scores"]["shape"] == [2, 70, 30]
     assert isinstance(short["conditions"]["k"]["lse"], list)
-    whole = json.loads(results.text(report([case], largest=np.inf), "full"))["cases"][0]
+    whole = json.loads(results.encoded(report([case], largest=np.inf), "full"))["cases"][0]
     assert np.array(whole["conditions"]["k"]["scores"]).shape == (2, 70, 30)
 
 
@@ -122,7 +122,7 @@ def test_a_file_is_replaced_and_its_permissions_stay(tmp_path):
     target = tmp_path / "results.json"
     target.write_text("old")
     target.chmod(0o640)
-    files.write_atomically(target, "new")
+    files.write_atomically(target, b"new")
     assert target.read_text() == "new"
     assert target.stat().st_mode & 0o777 == 0o640
     assert list(tmp_path.iterdir()) == [target]
@@ -131,17 +131,17 @@ def test_a_file_is_replaced_and_its_permissions_stay(tmp_path):
 def test_a_new_file_gets_the_usual_permissions(tmp_path):
     plain, ours = tmp_path / "plain", tmp_path / "ours"
     plain.write_text("")
-    files.write_atomically(ours, "")
+    files.write_atomically(ours, b"")
     assert ours.stat().st_mode == plain.stat().st_mode
 
 
 def test_a_link_is_followed_and_a_device_is_not_replaced(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    files.write_atomically(tmp_path / "link", "new")
+    files.write_atomically(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
-    files.write_atomically(Path(os.devnull), "gone")
+    files.write_atomically(Path(os.devnull), b"gone")
     assert Path(os.devnull).is_char_device()
 
 
@@ -154,7 +154,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(ResultsError, match="No space left on device"):
-        files.write_atomically(target, "new")
+        files.write_atomically(target, b"new")
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -167,7 +167,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
         from pathlib import Path
         from verify_attention import files
         os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)
-        files.write_atomically(Path({str(target)!r}), "new" * 100_000)
+        files.write_atomically(Path({str(target)!r}), b"new" * 100_000)
     """)
     done = subprocess.run([sys.executable, "-c", script], check=False)
     assert done.returncode == -9
@@ -237,7 +237,7 @@ def test_the_schema_closes_features_as_the_schema_of_cases_does():
     ],
 )
 def test_a_wrong_parameter_in_results_is_refused(feature, wrong):
-    made = json.loads(results.text(report([random_case(rng(3))])))
+    made = json.loads(results.encoded(report([random_case(rng(3))])))
     assert validation.valid(made, "results")
     made["cases"][0]["inputs"]["features"] = {feature: wrong}
     assert not validation.valid(made, "results")

@@ -36,7 +36,7 @@ def check_writable(path: Path) -> None:
         raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Replace a file by a complete new one, or leave it as it was. A link is followed; a device or pipe is written to.
 
     Raises:
@@ -46,9 +46,9 @@ def write_atomically(path: Path, text: str) -> None:
     target = Path(os.path.realpath(path))
     try:
         if _is_special(target):
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(data)
         else:
-            _replace(target, text)
+            _replace(target, data)
     except OSError as error:
         raise ResultsError(f"{path}: could not be written, the old file is unchanged: {error.strerror}") from error
 
@@ -58,11 +58,11 @@ def _is_special(target: Path) -> bool:
     return target.exists() and not stat.S_ISREG(target.stat().st_mode)
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=".results-", suffix=".tmp", dir=target.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         Path(name).chmod(_mode(target))

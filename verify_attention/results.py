@@ -28,8 +28,8 @@ SCHEMA = "verify-attention/results/1"
 Document = dict[str, Any]
 
 
-def text(report: Report, detail: str = "auto") -> str:
-    """Return the text of results.json, checked against its schema.
+def encoded(report: Report, detail: str = "auto") -> bytes:
+    """Return what results.json holds, in UTF-8, checked against its schema.
 
     Raises:
         ResultsError: the document does not satisfy its own schema, which is a defect of this program.
@@ -160,12 +160,12 @@ def numbers(array: Array | Summary | None) -> Any:
             "sha256": array.sha256,
         }
     if array.dtype == bool:
-        return Alike(array.tolist(), _sample(array.ndim, True, False))
-    if np.isfinite(array).all():
-        return Alike(array.tolist(), _sample(array.ndim, 0.5))
+        return Alike.of(array.tolist(), _sample(array.ndim, True, False))
+    if math.isfinite(np.vdot(array, array)) or np.isfinite(array).all():  # the first is quick, but may overflow
+        return Alike.of(array.tolist(), _sample(array.ndim, 0.5))
     whole = array.astype(object)
     whole[~np.isfinite(array)] = None
-    return Alike(whole.tolist(), _sample(array.ndim, 0.5, None))
+    return Alike.of(whole.tolist(), _sample(array.ndim, 0.5, None))
 
 
 @cache
@@ -228,18 +228,19 @@ def _worst(worst: Worst) -> Document:
     }
 
 
-def seal(made: Document) -> str:
-    """Put digests into a document and each of its cases, and return its text.
+def seal(made: Document) -> bytes:
+    """Put digests into a document and each of its cases, and return its text in UTF-8.
 
     The text has one line for each field, condition and finding, so that a diff can be read.
     """
     cases = []
     for case in made["cases"]:
-        body = _case_text(case)
+        body = _case_text(case).encode()
         case["digest"] = _sha256(body)
-        cases.append(f'{{{body},\n "digest": {_line(case["digest"])}}}')
+        cases.append(b'{%b,\n "digest": "%b"}' % (body, case["digest"].encode()))
     made["digest"] = digest(made)
-    return f'{{\n{_head(made)}"cases": [\n{_lines(cases)}\n],\n"digest": {_line(made["digest"])}\n}}\n'
+    head, end = _head(made).encode(), made["digest"].encode()
+    return b"".join([b"{\n", head, b'"cases": [\n', b",\n".join(cases), b'\n],\n"digest": "', end, b'"\n}\n'])
 
 
 def digest(part: Document) -> str:
@@ -248,19 +249,15 @@ def digest(part: Document) -> str:
     The whole stands for its cases by their digests.
     """
     if "cases" not in part:
-        return _sha256(_case_text(part))
-    return _sha256(_head(part) + _line([case["digest"] for case in part["cases"]]))
+        return _sha256(_case_text(part).encode())
+    return _sha256((_head(part) + _line([case["digest"] for case in part["cases"]])).encode())
 
 
-def _sha256(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()
+def _sha256(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
 
 
 _line = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
-def _lines(parts: Iterable[str]) -> str:
-    return ",\n".join(parts)
 
 
 def _head(made: Document) -> str:
@@ -268,23 +265,24 @@ def _head(made: Document) -> str:
 
 
 def _case_text(case: Document) -> str:
-    """Return the text of a case entry without its braces and its digest.
+    """Return the text of a case entry without its braces and its digest; findings that cases share keep their texts.
 
-    Few calls of the encoder, for it is most of the time; lines are broken at seams that no text can hold, as its quotes
+    One call of the encoder, for it is most of the time; lines are broken at seams that no text can hold, as its quotes
     are escaped there.
     """
-    parts = {name: _line(value) for name, value in case.items() if name in {"inputs", "conditions"}}
-    head = {name: value for name, value in case.items() if name not in {*parts, "findings", "digest"}}
-    parts["conditions"] = parts["conditions"].replace('},"', '},\n  "')
-    if "findings" in case:
-        parts["findings"] = f"[{_findings_text(case['findings'])}]"
-    return ",\n ".join([_line(head)[1:-1], *(f'"{name}": {text}' for name, text in parts.items())])
-
-
-def _findings_text(findings: list[Document]) -> str:
-    """Return the texts of findings, one to a line; those that cases share are not written again and again."""
+    findings = case.get("findings", [])
     shared = [known.text if (known := _texts.get(id(finding))) else "" for finding in findings]
     own = [finding for finding, text in zip(findings, shared, strict=True) if not text]
-    seam = '},{"invariant":'
-    texts = iter(_line(own)[1:-1].replace(seam, '},\n{"invariant":').split("\n"))
-    return ",\n  ".join(text or next(texts).removesuffix(",") for text in shared)
+    rest = {name: value for name, value in case.items() if name not in {"findings", "digest"}}
+    body, *texts = _line([rest, *own])[2:-2].replace(_SEAM, '\n"invariant":').split("\n")
+    head, conditions, arrays = body.partition(',"conditions":')
+    parts = [head.replace(',"inputs":', ',\n "inputs": ')]
+    if conditions:
+        parts.append('"conditions": ' + arrays.replace('},"', '},\n  "'))
+    if "findings" in case:
+        lines = iter(texts)
+        parts.append('"findings": [' + ",\n  ".join(text or f"{{{next(lines)}}}" for text in shared) + "]")
+    return ",\n ".join(parts)
+
+
+_SEAM = '},{"invariant":'  # before each finding

@@ -144,7 +144,7 @@ def echo(text: str, err: bool = False) -> None:
             raise ResultsError(f"the output could not be written: {error.strerror}") from error
 
 
-def emit(data: str) -> None:
+def emit(data: str | bytes) -> None:
     """Print data for programs: UTF-8, whatever the terminal speaks.
 
     Raises:
@@ -153,11 +153,11 @@ def emit(data: str) -> None:
     """
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
-        echo(data)
+        echo(data if isinstance(data, str) else data.decode())
         return
     sys.stdout.flush()
     try:
-        buffer.write(data.encode())
+        buffer.write(data.encode() if isinstance(data, str) else data)
         buffer.flush()
     except OSError as error:
         give_up(sys.stdout)

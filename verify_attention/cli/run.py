@@ -134,11 +134,11 @@ def execute(options: Options) -> int:
     core, largest = implementations()["core"], LARGEST[options.detail]
     reports = engine.run(cases, core, chosen, tolerance, largest=largest, jobs=options.jobs)
     report = Report("core", tolerance, tuple(_judged(cases, reports, options)))
-    text = results.text(report, options.detail)
+    made = results.encoded(report, options.detail)
     if target is not None:
-        files.write_atomically(target, text)
+        files.write_atomically(target, made)
     elif not options.no_output:
-        emit(text)
+        emit(made)
     _show(report, options, len(cases))
     if target is not None and not options.quiet:
         echo(f"results: {target}\n", err=True)

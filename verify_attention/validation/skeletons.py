@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import repeat
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -50,10 +50,14 @@ class Alike(list[Any]):
     """A list that is known to be valid wherever its sample is: the sample has an element of each kind that it has."""
 
     __slots__ = ("sample",)
+    sample: list[Any]
 
-    def __init__(self, values: list[Any], sample: list[Any]) -> None:
-        super().__init__(values)
-        self.sample = sample
+    @classmethod
+    def of(cls, values: list[Any], sample: list[Any]) -> Self:
+        """Return a copy of a list that has a sample."""
+        made = cls(values)
+        made.sample = sample
+        return made
 
 
 class Skeletons:
@@ -75,6 +79,8 @@ class Skeletons:
         self._letters = 1 + max((value for keyword, value in used if keyword in _TEXT_LENGTHS), default=0)
         self._patterns = [re.compile(pattern).search for pattern in {v for keyword, v in used if keyword == "pattern"}]
         self._texts = {leaf for leaf in literals if isinstance(leaf, str)}
+        self._fraction = [(False, place, place) for place in range(len(self._bounds) + 1)]
+        self._number = lru_cache(4096)(self._any_number)
         self._leaves: dict[type, Callable[[Any], Hashable]] = {
             float: self._float,
             int: self._number,
@@ -146,12 +152,11 @@ class Skeletons:
 
     def _float(self, number: float) -> Hashable:
         """Return what `_number` does, at once for the finite fractions that are no bound: most of all numbers."""
-        place = bisect_left(self._bounds, number)
-        if number.is_integer() or number in self._apart or number - number != 0:
-            return self._number(number)
-        return False, place, place
+        if number % 1.0 > 0.0 and number not in self._apart:  # not so for whole ones and those that are not finite
+            return self._fraction[bisect_left(self._bounds, number)]
+        return self._number(number)
 
-    def _number(self, number: float) -> Hashable:
+    def _any_number(self, number: float) -> Hashable:
         if not finite(number):
             raise _NoSkeletonError
         return number == int(number), bisect_left(self._bounds, number), bisect_right(self._bounds, number)
