@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from verify_attention.boundaries import CLAIMS, TAG, boundary_map
+from verify_attention.boundaries import CLAIMS, TAG, Cell, Row, boundary_map
 from verify_attention.cases import load_cases
 from verify_attention.engine import run_case
 from verify_attention.errors import UsageError
@@ -140,6 +140,45 @@ def test_any_case_is_asked_whatever_it_expects() -> None:
     assert row.cells[KEY].verdict == "holds"
     assert not row.cells[KEY].wrong
     assert row.why == 'rope takes away "common key shift", but this K bias changes nothing'
+
+
+def test_what_cannot_be_said_of_a_case_is_no_matter_of_what_it_expects() -> None:
+    (case,) = load_cases(["cases/bias/no-key-bias.yaml"])
+    (row,) = boundary_map([case.but(expect={KEY: "breaks"})], CORE, Tolerance())
+    assert str(row.cells[KEY]) == "–"
+    assert row.why == "vacuous: s·q_i·bK is 0 in every row"
+
+
+def test_what_rounding_alone_may_do_is_not_said_to_break() -> None:
+    """A K bias of 1e10 costs the products 10 of their 16 digits, whoever computes them."""
+    (row,) = boundary_map(load_cases(["cases/bias/key-bias-of-1e10.yaml"]), CORE, Tolerance())
+    assert row.cells[KEY].verdict == "rounding"
+    assert 1e-9 < row.cells[KEY].rounded[0] < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("held", "broke", "rounded", "words"),
+    [
+        (0, (), (), "–"),
+        (2, (), (), "holds"),
+        (0, (0.25, 0.5, 0.125), (), "breaks (0.5)"),
+        (1, (0.25,), (1.0,), "depends (0.25)"),
+        (1, (), (2e-9, 3e-9), "rounding (3e-09)"),
+        (0, (0.25,), (1.0,), "breaks (0.25)"),
+    ],
+)
+def test_a_cell_in_words(held: int, broke: tuple[float, ...], rounded: tuple[float, ...], words: str) -> None:
+    assert str(Cell(held, broke, rounded)) == words
+    assert str(Cell(held, broke, rounded, ("something",))) == "not as expected"
+
+
+def test_long_names_are_folded_and_no_figure_is_cut() -> None:
+    name = "key-shifts-and-other-biases-of-many-heads::small-and-large"
+    row = Row(name, "vectors", dict.fromkeys(CLAIMS, Cell(0, (), (4.1e-06,))), "why")
+    for width in (60, 80):
+        text = reports.rich([row], width, color=False)
+        assert text.count("rounding (4.1e-06)") == 3
+        assert max(map(len, text.splitlines())) <= width
 
 
 def test_a_boundary_case_names_its_row() -> None:

@@ -60,6 +60,33 @@ def test_the_text_is_strict_json_that_reads_back_as_itself(shipped):
     assert again == written
 
 
+def test_each_field_condition_and_finding_has_its_line(shipped):
+    lines = results.encoded(report(CASES)).decode().splitlines()
+    findings = sum(len(case["findings"]) for case in shipped["cases"])
+    assert sum('"invariant":' in line for line in lines) == findings
+    assert all(line.count('"invariant":') <= 1 for line in lines)
+    per_case = (
+        '"id":',
+        '"inputs": ',
+        '"conditions": ',
+        '"q":{"scores":',
+        '"k":{"scores":',
+        '"qk":{"scores":',
+        '"digest": ',
+    )
+    for start in per_case:
+        own = sum(line.lstrip(" {").startswith(start) for line in lines)
+        assert own == len(CASES) + (start == '"digest": '), start
+
+
+@pytest.mark.parametrize(("given", "sample"), [([1.0, 1e200], [0.5]), ([1.0, -np.inf], [0.5, None])])
+def test_what_stands_for_an_array_has_no_null_unless_the_array_has_one(given, sample):
+    """The sum of the squares of the first overflows."""
+    found = results.numbers(np.array(given))
+    assert found.sample == sample
+    assert found == [1.0, given[1] if None not in sample else None]
+
+
 def test_the_same_run_gives_the_same_bytes():
     assert results.encoded(report(CASES)) == results.encoded(report(CASES))
 

@@ -143,6 +143,17 @@ def test_fast_and_plain_validity_are_the_same(name: str) -> None:
     assert min(seen.values()) > 60, seen
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_numbers_that_a_schema_tells_apart_are_told_apart(turn: int) -> None:
+    """Whatever was valid before: every number beside its bounds, whole or not, as an int or a float."""
+    fast, slow = validation._Checker(EVERYTHING), plain(EVERYTHING)
+    beside = [number + step for number in (-1, 0, 0.5, 1, 2, 2.5, 7, 17) for step in (-0.25, -0.0, 0, 0.25)]
+    for number in beside[::turn]:
+        for key in EVERYTHING["properties"]:
+            document = {"a": [1, 2], key: [number, number] if key == "a" else number}
+            assert fast.valid(document) is slow.is_valid(document), document
+
+
 def test_the_comparison_can_fail() -> None:
     """A skeleton that forgets how numbers compare with the schema's bounds lets a wrong document pass."""
     checker = validation._Checker(EVERYTHING)

@@ -27,25 +27,32 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What was found of one claim: in how many cases it held, and by how much it broke in each of the others."""
+    """What was found of one claim: in how many cases it held, and by how much it broke in each of the others.
+
+    `rounded`: how far apart the sides were in each case in which rounding alone may have done it.
+    """
 
     held: int
-    broke: tuple[float, ...]
+    broke: tuple[float, ...] = ()
+    rounded: tuple[float, ...] = ()
     wrong: tuple[str, ...] = ()  # what was not as its case expects
 
     @property
     def verdict(self) -> str:
         """Holds, breaks, or depends on the case; a dash where nothing could be measured."""
-        if not self.held and not self.broke:
-            return "–"
         if self.held and self.broke:
             return "depends"
-        return "breaks" if self.broke else "holds"
+        if self.broke:
+            return "breaks"
+        if self.rounded:
+            return "rounding"
+        return "holds" if self.held else "–"
 
     def __str__(self) -> str:
         if self.wrong:
             return "not as expected"
-        return f"{self.verdict} ({max(self.broke):.2g})" if self.broke else self.verdict
+        largest = max(self.broke or self.rounded, default=0.0)
+        return f"{self.verdict} ({largest:.2g})" if largest else self.verdict
 
 
 @dataclass(frozen=True)
@@ -130,7 +137,10 @@ def _cell(cases: Sequence[Case], findings: Sequence[Finding], *, judged: bool = 
     wrong = tuple(
         f"{case.id}: {finding.invariant} is {finding.status}: {finding.reason or 'not checked'}"
         for case, finding in zip(cases, findings, strict=True)
-        if judged and (finding.status != "pass" or not finding.checked)
+        if judged and finding.status != "pass"
     )
-    broke = tuple(finding.deviation or 0.0 for finding in findings if finding.observed == "breaks")
-    return Cell(sum(finding.observed == "holds" for finding in findings), broke, wrong)
+    by = {
+        observed: tuple(finding.deviation or 0.0 for finding in findings if finding.observed == observed)
+        for observed in ("holds", "breaks", "within-rounding")
+    }
+    return Cell(len(by["holds"]), by["breaks"], by["within-rounding"], wrong)

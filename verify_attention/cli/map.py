@@ -29,7 +29,8 @@ def show_map(paths: tuple[str, ...], form: str, verbose: bool, color: str) -> in
     """Print what becomes of three claims about biases: holds, breaks by how much, or depends.
 
     Without PATH, a row for each feature, measured on the built-in boundary cases. depends: it holds in some of them and
-    breaks in others; the number is the largest deviation of the claim's equation. With PATH, a row for each case: does
+    breaks in others; the number is the largest deviation of the claim's equation. rounding: the sides differ, and
+    rounding alone may do that. With PATH, a row for each case: does
     its K bias matter, whatever it expects? Cases tagged boundaries are grouped by their other tag, and exit code 1
     says that a claim did not fare as its case expects.
     """

@@ -37,15 +37,17 @@ def rich(rows: Sequence[Row], width: int, color: bool) -> str:
 
     from verify_attention.reports.table import console  # noqa: PLC0415
 
-    colours = {"holds": "green", "breaks": "red", "depends": "yellow", "–": "default"}
+    colours = {"holds": "green", "breaks": "red", "depends": "yellow"}
     screen, sink = console(width, color)
     wide = width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in HEADINGS if wide else (HEADINGS[0], *SHORT):
-        table.add_column(heading, overflow="fold", no_wrap=heading != "why")
+        table.add_column(heading, overflow="fold", no_wrap=heading not in {HEADINGS[0], HEADINGS[-1]})
     for row in rows:
         found = [row.cells[claim] for claim in CLAIMS]
-        cells = [Text(str(cell), style="bold red" if cell.wrong else colours[cell.verdict]) for cell in found]
+        cells = [
+            Text(str(cell), style="bold red" if cell.wrong else colours.get(cell.verdict, "default")) for cell in found
+        ]
         if wide:
             table.add_row(row.name, row.stage, *cells, row.why)
         else:
