@@ -139,7 +139,18 @@ def test_any_case_is_asked_whatever_it_expects() -> None:
     (row,) = boundary_map([case.but(tags=(), expect={KEY: "breaks"})], CORE, Tolerance())
     assert row.cells[KEY].verdict == "holds"
     assert not row.cells[KEY].wrong
-    assert row.why == 'rope takes away "common key shift", but this K bias changes nothing'
+    assert row.why == 'rope takes away "common key shift", but this K bias moves no weight'
+
+
+def test_of_several_features_those_are_the_reason_that_break_it_by_themselves() -> None:
+    """A bias in the two channels that do not turn is no matter of the rotation, but of what takes a share."""
+    case = next(case for case in CASES if case.id.endswith("a-bias-that-does-not-turn"))
+    turned = next(case for case in CASES if case.id.endswith("partial-and-a-bias-that-turns"))
+    both = [one.but(tags=(), features={**one.features, "sink": np.full(len(one.q), 0.5)}) for one in (case, turned)]
+    sink, rope = 'sink takes away "shift-invariant softmax"', 'rope takes away "common key shift"'
+    rows = boundary_map(both, CORE, Tolerance())
+    assert [row.cells[KEY].verdict for row in rows] == ["breaks", "breaks"]
+    assert [row.why for row in rows] == [sink, f"{rope}, {sink}"]
 
 
 def test_what_cannot_be_said_of_a_case_is_no_matter_of_what_it_expects() -> None:

@@ -215,14 +215,23 @@ def test_a_fault_in_one_row_of_a_block_is_found_where_it_is(monkeypatch):
     assert (finding.worst.head, finding.worst.row, finding.worst.position) == (4, 10, 2)
 
 
-def test_rows_that_differ_only_between_blocks_are_still_two_rows():
+def test_rows_that_differ_only_between_blocks_are_still_two_rows(monkeypatch):
     q = np.zeros((1, 8, 2))
     q[:, 4:] = [1.0, 0.0]
     case = article_case(q=q)
     parts = list(blocks(case, largest=12))
     assert len(parts) == 2
+    monkeypatch.setattr(single, "blocks", lambda _case: iter(parts))
     tallied = judge(INVARIANTS["each-row-shifts-by-its-own-constant"], case, CORE)
     assert tallied.status == "pass"
+
+
+def test_a_block_has_two_rows_at_least_where_the_case_has_them():
+    """A claim about two rows has nothing to compare in one."""
+    case = random_case(rng(35), Tq=11, Tk=9)
+    assert {block.q.shape[1] for block in blocks(case, largest=9)} == {2, 3}
+    alone = random_case(rng(36), Tq=1, Tk=9)
+    assert {block.q.shape[1] for block in blocks(alone, largest=5)} == {1}
 
 
 def test_large_arrays_are_summarised_as_the_whole_would_be():

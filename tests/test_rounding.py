@@ -78,6 +78,22 @@ def test_no_correct_code_exceeds_a_bound_with_features(name):
             assert finding.status in {"pass", "inconclusive", "skipped"}, (sorted(case.features), finding)
 
 
+@pytest.mark.parametrize("name", FEATURED)
+def test_no_correct_code_exceeds_a_bound_where_hidden_scores_are_filled_far_above_the_others(name):
+    """There the fill is the row's maximum: what rounding does to it is not among what it does to products."""
+    beyond_tolerance = 0
+    for seed in range(8):
+        draw = rng(seed)
+        case = random_case(draw, H=4, G=2, Tq=3, Tk=5, d_k=6, d_v=7)
+        fill = float(draw.uniform(1e2, 1e6))
+        for finding in run_case(
+            case.but(features={"causal": "lower-right", "fill": fill}), FEATURED[name], INVARIANTS.values(), TOLERANCE
+        ).findings:
+            assert finding.status in {"pass", "inconclusive", "skipped"}, (fill, finding)
+            beyond_tolerance += finding.observed == "within-rounding"
+    assert beyond_tolerance
+
+
 @pytest.mark.parametrize("name", VARIATIONS)
 def test_no_correct_code_exceeds_a_bound_whatever_its_order_of_operations(name):
     draw = rng(21)

@@ -12,7 +12,7 @@ import pytest
 from featured import completed, draw_cases, wild
 from making import INVARIANTS, article_case, random_case, rng
 
-from verify_attention import resources, structure
+from verify_attention import departures, resources, structure
 from verify_attention.cases import load_cases
 from verify_attention.engine import judge
 from verify_attention.invariants import (
@@ -483,3 +483,9 @@ def test_code_that_takes_the_mean_of_all_keys_off_is_not_blamed_for_a_loud_key_u
 
     finding = judge(INVARIANTS[name], case, centred)
     assert finding.status == "pass", finding
+
+
+def test_a_row_of_one_visible_key_tells_something_where_the_others_are_filled() -> None:
+    case = random_case(rng(77), Tq=3, Tk=4).but(features={"causal": "upper-left"})
+    assert departures.telling(case)[0, :, 0].tolist() == [False, True, True]
+    assert departures.telling(case.but(features={"causal": "upper-left", "fill": -5.0})) is None

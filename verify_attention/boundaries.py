@@ -15,6 +15,7 @@ from verify_attention.departures import in_order
 from verify_attention.errors import UsageError
 from verify_attention.model import Case, Finding, Implementation, Tolerance
 from verify_attention.plugins import features, invariants
+from verify_attention.structure import without
 
 TAG = "boundaries"
 STRUCTURES = ("plain", "scale", "cross-attention", "multi-head", "MQA", "GQA", "MLA")
@@ -101,14 +102,29 @@ def _observed(case: Case, implementation: Implementation, tolerance: Tolerance) 
     findings = engine.run_case(case.but(expect={}), implementation, chosen, tolerance).findings
     cells = {finding.invariant: _cell([case], [finding], judged=False) for finding in findings}
     stages = dict.fromkeys(feature.stage for feature in in_order(case))
-    why = engine.taken_away(engine.missing_traits(chosen[0], case))
-    if findings[0].observed is None:
-        why = findings[0].reason or ""
-    elif not why:
-        why = "a common K bias adds one number to every visible score of a row"
-    elif findings[0].observed == "holds":
-        why += ", but this K bias changes nothing"
+    why = _reason(case, findings[0], implementation, tolerance)
     return Row(case.id, ", ".join(stages) or "–", cells, why)
+
+
+def _reason(case: Case, found: Finding, implementation: Implementation, tolerance: Tolerance) -> str:
+    """Say why a K bias moves weights, or does not.
+
+    Where it does, and several features take away what it needs, those are named with which it does when the others
+    are gone.
+    """
+    if found.observed is None:
+        return found.reason or ""
+    key = invariants()[found.invariant]
+    missing = engine.missing_traits(key, case)
+    takers = {name for names in missing.values() for name in names}
+    if not takers:
+        return "a common K bias adds one number to every visible score of a row"
+    if found.observed != "breaks":
+        return f"{engine.taken_away(missing)}, but this K bias moves no weight"
+    alone = {name: without(case.but(expect={}), *takers - {name}) for name in takers}
+    guilty = {name for name in takers if engine.judge(key, alone[name], implementation, tolerance).observed == "breaks"}
+    named = {trait: [name for name in names if name in (guilty or takers)] for trait, names in missing.items()}
+    return engine.taken_away({trait: names for trait, names in named.items() if names})
 
 
 def _place(name: str) -> tuple[int, str]:
