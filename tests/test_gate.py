@@ -221,7 +221,10 @@ def test_crashes_are_told_from_breaks():
 def test_a_selection_is_refused_unless_the_gate_makes_it_too():
     some = [one for one in CHOSEN if one.name.startswith("key-bias")]
     made = made_by(CORE, "core", article_case(), chosen=some)
-    assert any("lacks findings on" in problem and "weights-sum-to-one" in problem for problem in gate(made).problems)
+    twice = resealed({**made, "cases": [*made["cases"], {**made["cases"][0], "id": "again"}]})
+    (said,) = [problem for problem in gate(twice).problems if "lacks findings on" in problem]
+    assert said.startswith("two-dimensions and 1 more: lacks findings on absorbed-mla-equals-expanded, both-")
+    assert f" and {len(CHOSEN) - len(some) - 3} more; if the run was made with --select" in said
     assert gate(made, chosen=some).problems == []
 
 

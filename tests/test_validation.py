@@ -195,7 +195,7 @@ CASE: dict[str, Any] = {"d_k": 2, "q": [1, 0], "keys": [[1, 0], [0, 1]], "bQ": [
 def test_problems_say_what_was_found_and_what_is_allowed() -> None:
     assert validation.valid(CASE, "case")
     assert validation.problems(CASE, "case") == []
-    document = {**CASE, "d_k": 0, "expect": {"weights-sum-to-one": "HOLDS"}, "published": {"scores": {"k": ["x"]}}}
+    document = {**CASE, "d_k": 0, "expect": {"weights-sum-to-one": "HOLDS"}, "published": {"weights": {"k": ["x"]}}}
     del document["bQ"]
     assert not validation.valid(document, "case")
     assert sorted(validation.problems(document, "case")) == [
@@ -207,7 +207,7 @@ def test_problems_say_what_was_found_and_what_is_allowed() -> None:
         ),
         (("published", "decimals"), "is missing; it is required"),
         (
-            ("published", "scores", "k", 0),
+            ("published", "weights", "k", 0),
             "is the text 'x', allowed is a finite number; numbers have no quotes, and look like 2, -0.5 or 1e-3",
         ),
     ]

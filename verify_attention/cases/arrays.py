@@ -6,7 +6,7 @@ The good path works on whole rows: a case may have millions of numbers.
 from __future__ import annotations
 
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,12 +15,13 @@ from verify_attention.wording import Path, count, describe, join, place
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verify_attention.model import Array
+    from verify_attention.model import Array, Flags
 
 # Nobody reads more; a list of millions of texts would otherwise have millions of flaws.
 ENOUGH = 2_000
 
 Flaws: TypeAlias = list[tuple[Path, str]]
+Content: TypeAlias = Literal["numbers", "scores", "flags"]
 
 
 class Axis(NamedTuple):
@@ -36,11 +37,12 @@ class Axis(NamedTuple):
 
 
 def read(
-    value: Any, path: Path, axes: Sequence[Axis], levels: Sequence[int], flaws: Flaws, *, flags: bool = False
+    value: Any, path: Path, axes: Sequence[Axis], levels: Sequence[int], flaws: Flaws, of: Content = "numbers"
 ) -> Array | None:
     """Return an array with as many axes as the lists have levels, the last of `axes`; None with flaws added to `flaws`.
 
-    `levels` are the numbers of levels that are allowed. An array of `flags` has true and false for numbers.
+    `levels` are the numbers of levels that are allowed. An array of `flags` has true and false for numbers, one of
+    `scores` has null for −∞, where a key is hidden.
     """
     if not isinstance(value, list):
         flaws.append((path, f"is {describe(value)}, allowed is a list: {_shapes(axes, levels)}"))
@@ -53,7 +55,7 @@ def read(
         found = f"has {count(level, 'levels')} of lists"
         flaws.append((path, f"{found}, allowed {'are' if len(levels) > 1 else 'is'} {_shapes(axes, levels)}"))
         return None
-    kind = _FLAGS if flags else _NUMBERS
+    kind = _KINDS[of]
     array = kind.array(value) if _regular(value, axes[-level:], kind) else None
     if array is not None:
         return array
@@ -137,6 +139,23 @@ def _wrong_lengths(lists: list[tuple[Path, list[Any]]], path: Path, axes: Sequen
     return [(at, f"has {count(len(entry), axis.unit)}, {known}") for at, entry in lists if len(entry) != size]
 
 
+def _scores(value: list[Any]) -> Array | None:
+    """Return scores as an array, with −∞ for null."""
+    given = np.array(value, dtype=object)
+    hidden: Flags = given == np.array(None)
+    array = _array(np.where(hidden, 0.0, given).tolist())
+    if array is not None:
+        array[hidden] = -np.inf
+    return array
+
+
+def _no_score(value: Any) -> str | None:
+    if value is None:
+        return None
+    said = _no_number(value)
+    return f"{said}; null stands for −∞" if said and value == -np.inf else said
+
+
 def _no_number(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         hint = "; numbers have no quotes, and look like 2, -0.5 or 1e-3" if isinstance(value, str) else ""
@@ -162,5 +181,8 @@ class _Kind(NamedTuple):
     wrong: Callable[[Any], str | None]
 
 
-_NUMBERS = _Kind(frozenset({int, float}), _array, _no_number)
-_FLAGS = _Kind(frozenset({bool}), lambda value: np.array(value, dtype=bool), _no_flag)
+_KINDS: dict[Content, _Kind] = {
+    "numbers": _Kind(frozenset({int, float}), _array, _no_number),
+    "scores": _Kind(frozenset({int, float, type(None)}), _scores, _no_score),
+    "flags": _Kind(frozenset({bool}), lambda value: np.array(value, dtype=bool), _no_flag),
+}

@@ -91,7 +91,8 @@ def _refused(case: Case) -> Iterator[Flaw]:
         rows = [f"row {row} of head {head}" for head, row in empty[:MOST_ROWS]]
         more = [f"{len(empty) - MOST_ROWS} more"] if len(empty) > MOST_ROWS else []
         together = f", together with {join(others)}," if others else ""
-        which = f"{join([*rows, *more])} in {case.id}"
+        document = case.id.partition("::")[2]
+        which = f"{join([*rows, *more])}{f' in {document}' if document else ''}"
         yield Flaw(("features", name), f"leaves{together} no key visible to {which}; each row must see at least one")
 
 

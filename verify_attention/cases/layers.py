@@ -17,10 +17,11 @@ from verify_attention.model import Array, Case, Latent
 from verify_attention.products import exact_product
 from verify_attention.roundoff import TINIEST, accumulated
 from verify_attention.validation.messages import Flaw
-from verify_attention.wording import Path, count
+from verify_attention.wording import Path, count, join
 
 FOLLOWS = ("q", "keys", "values", "bQ", "bK", "bV", "W_O", "latent")
 _OF_LATENTS = ("latent", "W_DKV", "W_UK", "W_UV", "W_KR")
+_OF_HEADS = ("kv_heads", "W_K", "W_V")
 
 Read: TypeAlias = Callable[[Path, tuple[Axis, ...], tuple[int, ...]], "Array | None"]
 
@@ -31,6 +32,21 @@ class Layer(NamedTuple):
     axes: dict[str, Axis]
     arrays: dict[str, Array]
     latent: Latent | None = None
+
+
+def of_one_form(document: dict[str, Any], flaws: Flaws) -> dict[str, Any]:
+    """Return a document whose `projections` are of one form; what is of the other, the less of it, is a flaw."""
+    given = document.get("projections")
+    if not isinstance(given, dict):
+        return document
+    heads = "a layer with key-value heads", [name for name in _OF_HEADS if name in given]
+    latents = "latent attention", [name for name in _OF_LATENTS if name in given]
+    (other, stray), (kind, kept) = sorted((latents, heads), key=lambda form: len(form[1]))
+    if not stray:
+        return document
+    beside = f"{join(kept)}, which {'is' if len(kept) == 1 else 'are'} of {kind}"
+    flaws += [(("projections", name), f"is of {other}, beside {beside}; give one or the other") for name in stray]
+    return {**document, "projections": {name: value for name, value in given.items() if name not in stray}}
 
 
 def layer_of(document: dict[str, Any], width: Axis, read: Read, flaws: Flaws) -> Layer:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.cases import arrays, layers
-from verify_attention.cases.arrays import Axis
+from verify_attention.cases.arrays import Axis, Content
 from verify_attention.model import CONDITIONS, QUANTITIES, Array, Case, Feature, Latent
 from verify_attention.plugins import features_among
 from verify_attention.validation.skeletons import finite
@@ -21,7 +21,7 @@ class Shapes:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.flaws: arrays.Flaws = []
-        self._document = document
+        self._document = layers.of_one_form(document, self.flaws)
         self._judged: dict[Path, Any] = {}
         self._arrays: dict[Path, Array] = {}
         width = self._width()
@@ -113,7 +113,7 @@ class Shapes:
         return whole if len(whole) == size else np.broadcast_to(whole, (size, *whole.shape[1:])).copy()
 
     def _read(
-        self, path: Path, axes: tuple[Axis, ...], levels: tuple[int, ...], *, flags: bool = False
+        self, path: Path, axes: tuple[Axis, ...], levels: tuple[int, ...], of: Content = "numbers"
     ) -> Array | None:
         """Read one array, where the document has it; None where it has none that is right."""
         value: Any = self._document
@@ -125,15 +125,15 @@ class Shapes:
             return None
         if 0 in levels and not isinstance(value, list):
             return None  # the schema judges it
-        stand_in: Any = flags or 0
+        stand_in: Any = True if of == "flags" else 0
         for _ in range(max(levels[0], 1)):
             stand_in = [stand_in]
         self._judged[path] = stand_in
-        array = arrays.read(value, path, axes, levels, self.flaws, flags=flags)
+        array = arrays.read(value, path, axes, levels, self.flaws, of)
         if array is None:
             return None
         self._arrays[path] = array
-        if flags:
+        if of == "flags":
             name = self._document.get("name")
             self.flaws += _blind(path, array, f" in {name}" if isinstance(name, str) else "")
         return array
@@ -145,7 +145,12 @@ class Shapes:
             for path, shape in each.arrays.items():
                 *outer, last = (axes[letter] for letter in shape.axes)
                 innermost = last._replace(unit="flags" if shape.flags else "numbers")
-                self._read(("features", each.name, *path), (*outer, innermost), shape.levels, flags=shape.flags)
+                self._read(
+                    ("features", each.name, *path),
+                    (*outer, innermost),
+                    shape.levels,
+                    "flags" if shape.flags else "numbers",
+                )
 
     def _read_published(self, axes: dict[str, Axis]) -> None:
         levels = (self._arrays[("q",)].ndim,) if ("q",) in self._arrays else (1, 2, 3)
@@ -153,7 +158,8 @@ class Shapes:
         for quantity in QUANTITIES:
             width = axes["d_v"] if quantity == "output" else keys
             for condition in CONDITIONS:
-                self._read(("published", quantity, condition), (axes["H"], axes["Tq"], width), levels)
+                of: Content = "scores" if quantity == "scores" else "numbers"
+                self._read(("published", quantity, condition), (axes["H"], axes["Tq"], width), levels, of)
 
     def _size(self, name: str, from_end: int) -> int | None:
         """Return the length of an axis of an array, counted from its last; None where the array could not be read."""
@@ -164,7 +170,8 @@ class Shapes:
 
     def _axis(self, letter: str, unit: str, of: str, from_end: int) -> Axis:
         size = self._size(of, from_end)
-        return Axis(letter, unit, size, "" if size is None else f"{of} has {count(size, unit)}")
+        where = " in each row" if from_end == 1 else ""
+        return Axis(letter, unit, size, "" if size is None else f"{of} has {count(size, unit)}{where}")
 
     def _value_width(self, keys: Axis) -> Axis:
         if self._document.get("values") is None:

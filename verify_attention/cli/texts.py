@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -34,12 +35,18 @@ def explain(name: str | None) -> int:
 
     Without NAME, list every name with its claim.
     """
-    from verify_attention.plugins import features, invariants  # noqa: PLC0415
+    from verify_attention.boundaries import STRUCTURES  # noqa: PLC0415
+    from verify_attention.plugins import features, implementations, invariants  # noqa: PLC0415
 
     known: dict[str, Invariant | Feature] = {**invariants(), **features()}
     if name is None:
         echo(_wrapped("".join(f"{key}\n    {plugin.claim}\n" for key, plugin in known.items())))
         return 0
+    if name in implementations():
+        echo(_wrapped(f"{name}\n  {import_module(f'verify_attention.implementations.{name}').__doc__}\n"))
+        return 0
+    if name in STRUCTURES:
+        raise UsageError(f"{name} is no invariant or feature but a row of the map: `verify-attention map -v`")
     if name not in known:
         raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, known)}")
     echo(_wrapped(explanation(name)))
@@ -90,17 +97,21 @@ def _asked_of(invariant: Invariant) -> str:
 
 def _parameters(name: str) -> list[str]:
     """Return what the schema says of a feature's parameters."""
+    import yaml  # noqa: PLC0415
+
     from verify_attention import resources  # noqa: PLC0415
 
     own = resources.schema("case")["properties"]["features"]["properties"][name]
+    example = yaml.safe_dump({name: own.get("examples", own.get("enum"))[-1]}, default_flow_style=True, width=1000)
+    head = [f"in a case: {own['description']}", f"for example: features: {example.strip()}"]
     if "properties" not in own:
-        return [f"in a case: {own['description']}"]
+        return head
     required = own.get("required", [])
     said = [
         f"{key}{' (required)' if key in required else ''}: {one['title']}. {one['description']}"
         for key, one in own["properties"].items()
     ]
-    return [f"in a case: {own['description']}", "parameters:", *_items(said)]
+    return [*head, "parameters:", *_items(said)]
 
 
 def _indented(text: str) -> list[str]:

@@ -96,7 +96,8 @@ def _unchecked(name: str, expected: Expectation | None, reason: str) -> Finding:
 
 def _measured(found: comparison.Measure) -> str:
     worst = found.worst
-    return f"{worst.left:.9g} against {worst.right:.9g}, which differ by {found.deviation:.2g}, at {worst}"
+    apart = f"{'agree within' if found.observed == 'holds' else 'differ by'} {found.deviation:.2g}"
+    return f"{worst.left:.9g} against {worst.right:.9g}, which {apart if found.deviation else 'are equal'}, at {worst}"
 
 
 def _explained(expected: Expectation, found: comparison.Measure) -> str:
@@ -105,7 +106,7 @@ def _explained(expected: Expectation, found: comparison.Measure) -> str:
     if bound == np.inf and found.observed == "within-rounding":
         return f"ill-conditioned: at {found.worst} rounding alone may exceed any answer, or a score overflows float64"
     if expected == "breaks" and found.observed == "holds":
-        return f"expected to break, but the sides agree: {_measured(found)}; limit {limit:.2g}"
+        return f"expected to break, but found {_measured(found)}; limit {limit:.2g}"
     if expected == "breaks" and np.isfinite(deviation):
         least = max(comparison.CONTROL, bound)
         return f"expected to break by more than {least:.2g}, but found {_measured(found)}"

@@ -19,6 +19,9 @@ from verify_attention.gate.anew import detail_of, is_summary, judged_anew
 from verify_attention.gate.numbers import own_numbers
 from verify_attention.model import BROKEN, Case, Invariant, Tolerance
 from verify_attention.results import Document
+from verify_attention.wording import join
+
+MOST_NAMES = 3  # of findings that are not there
 
 
 @dataclass
@@ -55,8 +58,12 @@ def judge(
     verdict = Verdict()
     verdict.problems += [*_whole(made, tolerance), *_identity(made, implementation)]
     verdict.problems += _lost(made, files if complete else None)
+    by_problem: dict[str, list[str]] = {}
     for entry in made["cases"]:
-        _judge_case(verdict, entry, made, chosen, files)
+        for problem in _judge_case(verdict, entry, made, chosen, files):
+            by_problem.setdefault(problem, []).append(entry["id"])
+    for problem, (first, *others) in by_problem.items():  # one line for what is wrong with many cases
+        verdict.problems.append(f"{first}{f' and {len(others)} more' if others else ''}: {problem}")
     for entry in made["cases"]:
         for finding in entry["findings"]:
             if finding["status"] in BROKEN:
@@ -110,19 +117,16 @@ def _lost(made: Document, files: Mapping[str, Case] | None) -> Iterator[str]:
 
 def _judge_case(
     verdict: Verdict, entry: Document, made: Document, chosen: Sequence[Invariant], files: Mapping[str, Case]
-) -> None:
+) -> list[str]:
     """Check one case: by itself, against its file, and judged anew."""
-
-    def say(problem: str) -> None:
-        verdict.problems.append(f"{entry['id']}: {problem}")
-
+    found: list[str] = []
+    say = found.append
     tolerance = Tolerance(**made["tolerance"])
     intact = entry["digest"] == results.digest(entry)
     if not intact:
         say("was changed after it was written: its digest does not match")
     names = Counter(finding["invariant"] for finding in entry["findings"])
-    for problem in _selection(names, [invariant.name for invariant in chosen]):
-        say(problem)
+    found += _selection(names, [invariant.name for invariant in chosen])
     own_limits = {invariant.name for invariant in chosen if invariant.own_limit}
     if not _fits(entry["id"], entry["file"]):
         say(f"its file is {entry['file']!r}: ids end in the name of their file, and no file is named from the root")
@@ -131,11 +135,11 @@ def _judge_case(
             say(f"{finding['invariant']}: {problem}")
     case = _case_of(entry, files, say)
     if case is None:
-        return
+        return found
     verdict.rejudged += 1
     asked = [invariant for invariant in chosen if invariant.name in names]
-    for problem in judged_anew(entry, case, asked, tolerance, made["implementation"]["name"] == "core", intact):
-        say(problem)
+    is_core = made["implementation"]["name"] == "core"
+    return [*found, *judged_anew(entry, case, asked, tolerance, is_core, intact)]
 
 
 def _fits(ident: str, file: str) -> bool:
@@ -149,7 +153,8 @@ def _selection(found: Counter[str], asked: Sequence[str]) -> Iterator[str]:
     """Compare the invariants of a case's findings with those that must be there, each once."""
     lost = [name for name in asked if name not in found]
     if lost:
-        yield f"lacks findings on {', '.join(lost)}; if the run was made with --select or --ignore, give the same here"
+        named = join([*lost[:MOST_NAMES], *([f"{len(lost) - MOST_NAMES} more"] if len(lost) > MOST_NAMES else [])])
+        yield f"lacks findings on {named}; if the run was made with --select or --ignore, give the same here"
     yield from (f"has {found[name]} findings on {name}, expected 1" for name in asked if found[name] > 1)
     for name in sorted(set(found) - set(asked)):
         yield f"has a finding on {name}, which was not asked for or is not known"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from verify_attention.model import Case
 from verify_attention.reports import article
 from verify_attention.reports.article import ArticleTable
+from verify_attention.wording import count
 
 ORDER = ("MHA", "MQA", "GQA", "MLA")
 HEADINGS = {
@@ -28,10 +29,10 @@ HEADINGS = {
     ),
     "ja": ("構造", "Query ヘッド", "K/V の表現", "1 トークン・1 層あたりのキャッシュ数", "ケース全体のキャッシュ数"),
 }
-TITLES = {"en": "structures", "ja": "MHA・MQA・GQA・MLA の違い"}
+TITLES = {"en": "MHA, MQA, GQA and MLA", "ja": "MHA・MQA・GQA・MLA の違い"}
 WORDS = {
     "en": {
-        "MHA": "{g} independent heads",
+        "MHA": "{heads}",
         "MQA": "1 shared pair",
         "GQA": "{g} shared pairs (1 <= g <= h)",
         "MLA": "compressed latent and a position part",
@@ -85,7 +86,7 @@ def table(cases: Sequence[Case], lang: str) -> ArticleTable:
     rows = []
     for each, case in found:
         name = each.name if counts[each.name] == 1 else f"{each.name}, {case.id}"
-        words = WORDS[lang][each.words].format(g=each.kv_heads)
+        words = WORDS[lang][each.words].format(g=each.kv_heads, heads=count(each.kv_heads, "independent heads"))
         rows.append((name, str(each.query_heads), words, str(each.per_token), str(each.in_all)))
     return ArticleTable(TITLES[lang], HEADINGS[lang], tuple(rows))
 

@@ -48,6 +48,9 @@ def explain(error: Any) -> Iterator[Flaw]:
         near = suggest(key, keys)
         many = near and len(keys) > _MANY
         message = f"is no known key{near}; {len(keys)} keys are allowed" if many else _allowed(near, keys)
+        owner = next((name for name, inner in keys.items() if key in inner.get("properties", {})), None)
+        if owner is not None:
+            message = f"is no known key here; it belongs under {owner}"
         yield Flaw(path, message, at_key=True, meant=nearest(key, keys))
     elif keyword == "required":
         yield Flaw(path, "is missing; it is required", lacks=(path,))
