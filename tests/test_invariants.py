@@ -326,3 +326,42 @@ def zero_weight(scores):
 def test_a_weight_of_zero_where_the_score_says_otherwise_fails():
     wrong = Pipeline(softmax=zero_weight)
     assert judge(INVARIANTS["weight-ratios-follow-score-gaps"], random_case(rng(15)), wrong).status == "fail"
+
+
+def test_a_row_of_one_key_makes_no_q_bias_inert():
+    """Head 0 sees one key, whose product with bQ is the same as itself; in head 1 bQ has its say."""
+    case = random_case(rng(80), H=2, G=1, Tq=3, Tk=5)
+    mask = np.ones(case.scores_shape, dtype=bool)
+    mask[0, :, 1:] = False
+    name = "inert-query-bias-leaves-weights"
+    finding = judge(INVARIANTS[name], case.but(features={"mask": mask}), CORE)
+    assert finding.status == "skipped"
+    assert finding.reason == "no head's bQ has the same product with every key of a row of several"
+
+
+def test_what_a_mask_hides_is_nothing_to_a_q_bias():
+    """The product of bQ with the keys that a row sees is 2; with the one that is hidden it is 5."""
+    keys = np.array([[[2.0, 1.0], [2.0, 7.0], [5.0, 0.0]]])
+    case = article_case(q=np.array([[[0.5, 1.0]]]), keys=keys, bQ=np.array([[1.0, 0.0]]), bK=np.zeros((1, 2)))
+    name = "inert-query-bias-leaves-weights"
+    hidden = case.but(features={"mask": np.array([[[True, True, False]]])})
+    assert judge(INVARIANTS[name], hidden, CORE).status == "pass"
+    assert judge(INVARIANTS[name], case, CORE).status == "skipped"
+
+
+@pytest.mark.parametrize("positions", [[3.0, 3.0, 3.0, 3.0], [3.0, 9.0, 3.0, 1.0]])
+def test_a_bias_that_turns_with_all_visible_keys_alike_is_common(positions):
+    """Keys 1 and 3, which stand elsewhere in the second case, are hidden then."""
+    case = random_case(rng(81), H=4, G=2, Tq=3, Tk=4, d_k=6)
+    seen = np.broadcast_to(np.equal(positions, 3.0), case.scores_shape)
+    rope = {"base": 100.0, "layout": "half", "rotary_dims": 4, "bias": "before"}
+    places = {"q_positions": np.array([7.0, 8.0, 9.0]), "k_positions": np.array(positions)}
+    claims = (
+        *("both-biases-weigh-like-query-bias", "each-row-shifts-by-its-own-constant", "key-bias-leaves-output"),
+        *("key-bias-leaves-weights", "key-bias-shifts-scores-alike", "lse-moves-with-the-key-bias"),
+        "score-product-has-four-terms",
+    )
+    given = case.but(features={"rope": {**rope, **places}, "mask": seen}, expect=dict.fromkeys(claims, "holds"))
+    for name in claims:
+        finding = judge(INVARIANTS[name], given, CORE)
+        assert finding.status == "pass", finding

@@ -12,7 +12,7 @@ import pytest
 from featured import completed, draw_cases, wild
 from making import INVARIANTS, article_case, random_case, rng
 
-from verify_attention import departures, resources, structure
+from verify_attention import departures, resources, selection, structure
 from verify_attention.cases import load_cases
 from verify_attention.engine import judge
 from verify_attention.invariants import (
@@ -266,14 +266,14 @@ def test_a_hidden_key_with_a_little_weight_in_one_row_is_found_there(place: tupl
 
 
 def test_the_last_value_that_a_row_sees_moves_it_by_its_weight() -> None:
-    """Equal keys: row 0 sees the first alone, row 1 both, each with half of the weight."""
+    """Equal keys: row 0 sees the first alone, row 1 both, each with half of the weight. 8 is added to 3 and to 5."""
     keys = np.ones((1, 2, 2))
     case = article_case(q=np.ones((1, 2, 2)), keys=keys, values=np.array([[[3.0], [5.0]]]))
     case = case.but(features={"causal": "lower-right"})
     future, own = future_keys_have_no_say.sides(case, CORE)
     assert future.right[0, :, 0].tolist() == [3.0, 4.0]
-    assert np.allclose(own.left[0, :, 0], [1.0, 0.5], rtol=0, atol=1e-15)
-    assert np.allclose(own.right[0, :, 0], [1.0, 0.5], rtol=0, atol=1e-15)
+    assert np.allclose(own.left[0, :, 0], [11.0, 8.0], rtol=0, atol=1e-14)
+    assert np.allclose(own.right[0, :, 0], [11.0, 8.0], rtol=0, atol=1e-14)
     assert future.counts is not None
     assert future.counts[0, :, 0].tolist() == [True, False]
 
@@ -407,8 +407,9 @@ def test_the_last_key_that_a_row_sees_is_not_one_that_a_mask_hides() -> None:
     case = featured(42, mask=flags, causal="lower-right")
     assert future_keys_have_no_say.last_seen(case).tolist() == [1, 2, 3, 3]
     _, own = future_keys_have_no_say.sides(case, CORE)
-    assert (own.left[2, 3] > 0.01).all()
-    assert not own.left[[0, 1, 3, 4, 5], 3].any()
+    moved = own.left - CORE(selection.with_values(case.under("qk"))).output
+    assert (moved[2, 3] > 0.01).all()
+    assert not moved[[0, 1, 3, 4, 5], 3].any()
     assert judge(INVARIANTS["future-keys-have-no-say"], case, CORE).status == "pass"
 
 
@@ -489,3 +490,32 @@ def test_a_row_of_one_visible_key_tells_something_where_the_others_are_filled() 
     case = random_case(rng(77), Tq=3, Tk=4).but(features={"causal": "upper-left"})
     assert departures.telling(case)[0, :, 0].tolist() == [False, True, True]
     assert departures.telling(case.but(features={"causal": "upper-left", "fill": -5.0})) is None
+
+
+def test_numbers_of_one_head_are_no_limit_for_another() -> None:
+    """Rounding may do much where queries are huge, in that head alone."""
+    case = random_case(rng(78), H=2, G=1, Tq=3, Tk=5)
+    queries = case.q * np.array([1e9, 1.0])[:, None, None]
+
+    def wrong_far_out(case: Case) -> Trace:
+        trace = CORE(case)
+        far = np.abs(case.features["score_bias"]).max() >= 700
+        weights = trace.weights + np.array([0.0, 1e-6])[:, None, None] * far
+        return Trace(weights if case.values is None else trace.output, {**trace.inside, "weights": weights})
+
+    claim = "row-constant-score-bias-changes-nothing"
+    given = case.but(q=queries, features={"score_bias": np.zeros(case.scores_shape)})
+    assert judge(INVARIANTS[claim], given, CORE).status in {"pass", "inconclusive"}
+    finding = judge(INVARIANTS[claim], given, wrong_far_out)
+    assert finding.status == "fail"
+    assert finding.worst is not None
+    assert finding.worst.head == 1
+
+
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e5, 1e12, 1e300])
+def test_values_of_any_size_have_a_future_that_has_no_say(size: float) -> None:
+    case = random_case(rng(79), Tq=3, Tk=4).but(features={"causal": "lower-right"})
+    given = case.but(values=case.values * size, bV=None)
+    assert judge(INVARIANTS["future-keys-have-no-say"], given, CORE).status == "pass"
+    finding = judge(INVARIANTS["future-keys-have-no-say"], given, future_keys_have_no_say.declared("upper-left"))
+    assert finding.status == "fail"

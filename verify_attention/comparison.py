@@ -132,7 +132,7 @@ def _decisive(sides: Sides, deviation: Array, limit: Array, expected: Expectatio
 
 
 def bound_at(bound: Array | float, place: tuple[int, ...]) -> float:
-    """Return the bound of one element, where axes of length 1 stand for all."""
+    """Return the bound, or the limit, of one element, where axes of length 1 stand for all."""
     if not isinstance(bound, np.ndarray):
         return float(bound)
     return float(bound[tuple(index if length > 1 else 0 for index, length in zip(place, bound.shape, strict=True))])

@@ -83,12 +83,33 @@ def query_term(case: Case, condition: Condition) -> Array:
 
 
 def row_shift(case: Case, condition: Condition) -> Array:
-    """Return what the K bias adds to every score of a row: s·q_i·bK, or s·(q_i + bQ)·bK under `qk`, `[H, Tq]`."""
+    """Return what the K bias adds to every score of a row: s·q_i·bK, or s·(q_i + bQ)·bK under `qk`, `[H, Tq]`.
+
+    Where the bias turns with each key, it is what it adds to the row's first visible key.
+    """
     if departs(case):
         queries = formula.queries(case.under(condition)).value
-        return case.scale * _gain(case)[..., 0] * exact_product(queries, case.bK[case.kv_head][..., None])[..., 0]
+        found = exact_product(queries, _key_bias(case).swapaxes(-1, -2)[case.kv_head])
+        if found.shape[-1] > 1:
+            found = _at_first_visible(case, found)
+        return case.scale * _gain(case)[..., 0] * found[..., 0]
     four = terms(case)
     return case.scale * (four.qbK + four.bQbK[:, None] if "q" in condition else four.qbK)
+
+
+def _key_bias(case: Case) -> Array:
+    """Return bK as it enters the product with the queries, `[G, 1, d_k]`, or `[G, Tk, d_k]` where it turns."""
+    bias = case.bK[:, None]
+    turns = any(act.linear for act in on_vectors(case)[1])
+    return formula.alone(case, "keys", np.broadcast_to(bias, case.keys.shape)) if turns else bias
+
+
+def _at_first_visible(case: Case, numbers: Array) -> Array:
+    """Return each row's number at its first visible key, `[H, Tq, 1]`."""
+    seen = visible(case)
+    if seen is None:
+        return numbers[..., :1]
+    return np.take_along_axis(np.broadcast_to(numbers, seen.shape), seen.argmax(axis=-1)[..., None], axis=-1)
 
 
 def _gain(case: Case) -> Array:
@@ -138,9 +159,11 @@ def _moved(case: Case, before: Condition, after: Condition) -> Array:
 
 
 def biases_term(case: Case) -> Array:
-    """Return what only both biases together add to a score, s·bQ·bK, `[H, 1, 1]`, or `[H, Tq, 1]` with temperatures."""
-    gain: Array | float = _gain(case) if departs(case) else 1.0
-    return case.scale * gain * terms(case.but(features={}) if departs(case) else case).bQbK[:, None, None]
+    """Return what only both biases together add to a score, s·bQ·bK, `[H, 1, 1]`, or for each row and key."""
+    if not departs(case):
+        return case.scale * terms(case).bQbK[:, None, None]
+    bias = formula.alone(case, "queries", np.broadcast_to(case.bQ[:, None], case.q.shape))
+    return case.scale * _gain(case) * exact_product(bias, _key_bias(case).swapaxes(-1, -2)[case.kv_head])
 
 
 def first_row_shift(case: Case) -> Array:
@@ -155,9 +178,5 @@ def gaps(case: Case, numbers: Array) -> Array:
 
     All gaps agree where these do.
     """
-    seen = visible(case)
-    if seen is None:
-        return numbers - numbers[..., :1]
-    numbers = np.broadcast_to(numbers, seen.shape)
-    first = np.take_along_axis(numbers, seen.argmax(axis=-1)[..., None], axis=-1)
-    return np.where(seen, numbers - first, 0.0)
+    seen, first = visible(case), _at_first_visible(case, numbers)
+    return numbers - first if seen is None else np.where(seen, numbers - first, 0.0)

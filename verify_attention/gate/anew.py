@@ -119,7 +119,8 @@ def _numbers_there(
     left, right = float(part.left[place]), float(part.right[place])
     if not (np.isfinite(left) and np.isfinite(right)):
         return
-    limit = part.limit if part.limit is not None else float(comparison.limit_of(tolerance, left, right))
+    own = part.limit
+    limit = float(comparison.limit_of(tolerance, left, right)) if own is None else comparison.bound_at(own, place)
     bound = comparison.bound_at(part.rounding, place)
     noise = 0.1 * limit if stored else limit + bound
     numbers = {"deviation": abs(left - right), "limit": limit, "rounding_bound": bound}

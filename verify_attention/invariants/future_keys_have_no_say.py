@@ -1,10 +1,10 @@
 """What stands behind a query changes nothing for it, and its last visible key does.
 
 Under causality the row of a query aligned at p sees the keys up to p: other keys and values behind p leave its output.
-The contrast: a number Δ added to the value of the last key that it sees moves its output by that key's weight times
-Δ. It is the key at the row's own place, unless a mask hides it: then the last before it, of those that any head sees.
-A row whose own key is hidden by mistake has no future either, but fails this. Keys and values change, never
-the queries: in self-attention all three come from one input, of which the row's own token is part.
+The contrast: a number Δ, as large as the values, added to the value of the last key that it sees moves its output by
+that key's weight times Δ. It is the key at the row's own place, unless a mask hides it: then the last before it, of
+those that any head sees. A row whose own key is hidden by mistake has no future either, but fails this. Keys and values
+change, never the queries: in self-attention all three come from one input, of which the row's own token is part.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from verify_attention.departures import hidden_score, visible
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, Pipeline, uncovered
 from verify_attention.roundoff import UNIT
-
-ADDED = 1.0  # to a visible value
 
 
 def applies(case: Case) -> str | None:
@@ -39,11 +37,16 @@ def with_another_future(case: Case, place: int) -> Case:
     return case.but(keys=keys, values=values)
 
 
-def with_another_value(case: Case, place: int) -> Case:
+def with_another_value(case: Case, place: int, added: float) -> Case:
     """Return the case with a number added to the value of a key."""
     values = selection.values(case).copy()
-    values[:, place] += ADDED
+    values[:, place] += added
     return case.but(values=values)
+
+
+def as_large(case: Case) -> float:
+    """Return the least power of two from 1 that no value exceeds: beside it rounding takes no more off than from 1."""
+    return float(2.0 ** np.ceil(np.log2(np.clip(np.abs(selection.values(case)).max(), 1.0, 2.0**1000))))
 
 
 def last_seen(case: Case) -> Indices:
@@ -68,15 +71,15 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     heads, rows, count = case.scores_shape
     chosen = structure.some_rows(rows)
     own, last = np.minimum(case.aligned, count - 1), last_seen(plain)
-    output, bound = attend(plain).output, rounding.output(plain)
+    output, bound, added = attend(plain).output, rounding.output(plain), as_large(plain)
     future, moved = output.copy(), np.zeros_like(output)
     future_bound, moved_bound = bound.copy(), bound.copy()
     for row in chosen:
         other = with_another_future(plain, int(own[row]))
         future[:, row] = attend(other).output[:, row]
         future_bound[:, row] += rounding.output(other)[:, row]
-        other = with_another_value(plain, int(last[row]))
-        moved[:, row] = attend(other).output[:, row] - output[:, row]
+        other = with_another_value(plain, int(last[row]), added)
+        moved[:, row] = attend(other).output[:, row]
         moved_bound[:, row] += rounding.output(other)[:, row]
     behind, asked = np.zeros((2, 1, rows, 1), dtype=bool)
     asked[:, chosen] = True
@@ -92,12 +95,12 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     )
     share = np.take_along_axis(formula.shares(plain), np.broadcast_to(last[:, None], (heads, rows, 1)), axis=-1)
     yield Sides(
-        "what the value of the last key that it sees adds to the output of a query",
+        "output with another value of the last key that the query sees",
         moved,
-        np.broadcast_to(ADDED * share, moved.shape),
-        rounding=moved_bound + ADDED * rounding.weights(plain) + 2 * UNIT * (largest(plain) + ADDED),
+        output + added * share,
+        rounding=moved_bound + added * rounding.weights(plain) + 2 * UNIT * (largest(plain) + added),
         axis="channel",
-        moves=share,
+        moves=added * share,
         counts=asked,
     )
 
@@ -144,7 +147,7 @@ def own_hidden(case: Case, found: Flags) -> Flags:
 INVARIANT = Invariant(
     __name__,
     __doc__,
-    formula="output_i(k_j, v_j for j > p_i) = output_i(any others), and output_i(v_l + Δ) − output_i(v_l) = p_il·Δ",
+    formula="output_i(k_j, v_j for j > p_i) = output_i(any others), and output_i(v_l + Δ) = output_i(v_l) + p_il·Δ",
     source="the definition of causality",
     needs=frozenset({"hidden keys have no weight"}),
     applies=applies,

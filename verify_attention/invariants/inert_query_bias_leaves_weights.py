@@ -49,13 +49,15 @@ def _same_product(bias: Array, keys: Array) -> bool:
 
 
 def _counts(case: Case) -> Flags:
-    if case.whole is None:
-        return inert_heads(case)
-    return inert_heads(case.whole)[case.first_head : case.first_head + len(case.q)]
+    """Return the rows of inert heads that have more than one key, `[H, 1 or Tq, 1]`."""
+    whole = case if case.whole is None else case.whole
+    inert = inert_heads(whole)[case.first_head : case.first_head + len(case.q), None, None]
+    rows = departures.telling(case)
+    return inert if rows is None else inert & rows
 
 
 def applies(case: Case) -> str | None:
-    """Ask for an inert head with at least two keys."""
+    """Ask for an inert head with a row of at least two keys."""
     if any(departures.on_vectors(case)):
         return "a feature changes the vectors"
     if not case.bQ.any():
@@ -63,7 +65,7 @@ def applies(case: Case) -> str | None:
     reason = departures.one_key(case)
     if reason is not None:
         return reason
-    return None if inert_heads(case).any() else "no head's bQ has the same product with every key"
+    return None if _counts(case).any() else "no head's bQ has the same product with every key of a row of several"
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -74,7 +76,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         attend(with_bias).weights,
         attend(without).weights,
         rounding=rounding.promising(rounding.weights(with_bias) + rounding.weights(without)),
-        counts=_counts(case)[:, None, None],
+        counts=_counts(case),
     )
 
 

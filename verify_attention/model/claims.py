@@ -20,8 +20,8 @@ class Sides:
     Arrays are `[H, Tq]` or `[H, Tq, n]`; `axis` names the last one. `rounding` bounds how far correct floating-point
     code may bring the sides apart; it is computed from the case, never from the output. `moves` is what an
     implementation that did nothing would leave out: where all of it is ~0, the equation proves nothing. `counts`
-    selects the elements that the claim is about. `limit` replaces the tolerance (printed numbers). Sides that
-    `contrast` must differ, not agree.
+    selects the elements that the claim is about. `limit` replaces the tolerance (printed numbers), of all elements or
+    of each. Sides that `contrast` must differ, not agree.
     """
 
     of: str
@@ -31,7 +31,7 @@ class Sides:
     axis: Literal["key", "channel"] = "key"
     moves: Array | float | None = None
     counts: Flags | None = None
-    limit: float | None = None
+    limit: Array | float | None = None
     contrast: bool = False
 
 
