@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from making import random_case, rng
 
 from verify_attention.boundaries import CLAIMS, TAG, Cell, Row, boundary_map
 from verify_attention.cases import load_cases
@@ -153,6 +154,24 @@ def test_of_several_features_those_are_the_reason_that_break_it_by_themselves() 
     assert [row.why for row in rows] == [sink, f"{rope}, {sink}"]
 
 
+def test_a_bias_that_moves_weights_only_beside_the_q_bias_is_told() -> None:
+    """Queries are 0, so that a K bias alone has nothing to meet; with bQ it meets that, turned with each key."""
+    case = random_case(rng(90), H=1, G=1, Tq=2, Tk=3, d_k=2)
+    rope = {"base": 100.0, "layout": "half", "rotary_dims": 2, "bias": "before"}
+    places = {"q_positions": np.array([0.0, 0.0]), "k_positions": np.array([0.0, 1.0, 2.0])}
+    given = case.but(q=np.zeros((1, 2, 2)), features={"rope": {**rope, **places}})
+    (row,) = boundary_map([given], CORE, Tolerance())
+    angles = np.arange(3.0)
+    turned = np.stack([np.cos(angles), np.sin(angles)]), np.stack([-np.sin(angles), np.cos(angles)])
+    added = [case.keys[0] + bias for bias in (np.zeros(2), case.bK[0])]
+    powers = [
+        np.exp(case.scale * ((keys[:, :1] * turned[0].T + keys[:, 1:] * turned[1].T) @ case.bQ[0])) for keys in added
+    ]
+    weights = [row / row.sum() for row in powers]
+    assert row.cells[KEY].broke == (pytest.approx(np.abs(weights[1] - weights[0]).max(), abs=1e-12),)
+    assert row.why == 'rope takes away "common key shift"'
+
+
 def test_what_cannot_be_said_of_a_case_is_no_matter_of_what_it_expects() -> None:
     (case,) = load_cases(["cases/bias/no-key-bias.yaml"])
     (row,) = boundary_map([case.but(expect={KEY: "breaks"})], CORE, Tolerance())
@@ -190,6 +209,12 @@ def test_long_names_are_folded_and_no_figure_is_cut() -> None:
         text = reports.rich([row], width, color=False)
         assert text.count("rounding (4.1e-06)") == 3
         assert max(map(len, text.splitlines())) <= width
+
+
+def test_a_case_among_boundary_cases_has_its_own_row() -> None:
+    (own,) = load_cases(["cases/bias/key-bias-of-1e5.yaml"])
+    softcap = [case for case in CASES if "softcap" in case.tags]
+    assert [row.name for row in boundary_map([own, *softcap], CORE, Tolerance())] == ["softcap", own.id]
 
 
 def test_a_boundary_case_names_its_row() -> None:

@@ -129,3 +129,9 @@ def test_an_own_limit_is_what_tells_apart():
     moves = np.full((1, 1), 1e-8)
     assert comparison.told_apart(sides([0.0], [0.0], moves=moves, limit=1e-9), TOLERANCE).all()
     assert not comparison.told_apart(sides([0.0], [0.0], moves=moves, limit=1e-7), TOLERANCE).any()
+
+
+def test_a_bound_that_overflowed_to_nan_bounds_nothing():
+    sides = Sides("x", np.array([[np.nan, 1.0]]), np.array([[np.nan, 1.0]]), rounding=np.array([[np.nan, 1e-15]]))
+    found = comparison.measure(sides, Tolerance(), "holds", article_case())
+    assert (found.observed, found.rounding_bound) == ("within-rounding", np.inf)

@@ -20,8 +20,9 @@ from verify_attention import departures, formula, rounding
 from verify_attention.cases import build_case
 from verify_attention.engine import judge
 from verify_attention.features import normaliser
-from verify_attention.model import Case, Trace
+from verify_attention.model import Case, Hides, Trace
 from verify_attention.pipeline import CORE
+from verify_attention.plugins import features as known_features
 
 LIMIT = 1e-13  # some thousand roundings of numbers around 1
 E = math.e
@@ -596,3 +597,12 @@ def test_an_alignment_that_is_wrong_in_the_core_is_seen_by_the_formula(
     assert judge(INVARIANTS[claim], case, CORE).status == "pass"
     monkeypatch.setattr(Case, "aligned", property(lambda given: aligned(given) - 1))
     assert judge(INVARIANTS[claim], case.but(), CORE).status == "fail"
+
+
+@pytest.mark.parametrize("side", [2**63 - 1, 10**30])
+def test_a_window_may_be_longer_than_any_number_of_keys(side: int) -> None:
+    case = small(q=(1,), keys=((1,), (2,), (3,)), window=[side, side])
+    act = known_features()["window"].act
+    assert isinstance(act, Hides)
+    for function in (act.core, act.formula):
+        assert function(case).all()

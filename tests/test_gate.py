@@ -15,6 +15,8 @@ from verify_attention.gate import judge
 from verify_attention.gate.baseline import unsound, worse
 from verify_attention.model import Published, Report, Tolerance, Trace
 from verify_attention.pipeline import CORE, Pipeline, softmax
+from verify_attention.sealing import seal
+from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST, summarised
 
 CHOSEN = list(INVARIANTS.values())
@@ -49,7 +51,7 @@ def gate(made, chosen=CHOSEN, tolerance=TOLERANCE, files=None, complete=False, i
 def resealed(made):
     """Return an edited document with digests that match again, as a careful forger would."""
     made = copy.deepcopy(made)
-    results.seal(made)
+    seal(made)
     return made
 
 
@@ -574,3 +576,69 @@ def test_a_changed_parameter_is_noticed(place):
         part[last] = not part[last] if isinstance(part[last], bool) else part[last] * 1.5
 
     assert featured_edit(forge)
+
+
+# --- what another attack found
+
+
+def test_what_rounding_leaves_open_here_is_no_pass_whatever_the_file_says():
+    """A pass with equal sides may be honest on another processor; here nothing can be told, and the gate is red."""
+    case = random_case(rng(57), bK=3e7 * rng(57).normal(size=(3, 7))).but(id="large")
+    made = made_by(CORE, "core", case)
+    forged = copy.deepcopy(made)
+    turned = [finding for finding in forged["cases"][0]["findings"] if finding["status"] == "inconclusive"]
+    assert turned
+    for finding in turned:
+        left = finding["worst"]["left"]
+        finding.update(status="pass", observed="holds", deviation=0.0, reason=None, limit=max(1e-12, 1e-12 * abs(left)))
+        finding["worst"]["right"] = left
+    forged["summary"] = results.summary(forged["cases"])
+    verdict = gate(resealed(forged))
+    assert verdict.problems or verdict.broken
+    for finding in turned:
+        assert any(finding["invariant"] in said for said in [*verdict.problems, *verdict.broken])
+
+
+@pytest.mark.parametrize(
+    ("name", "forge"),
+    [
+        ("keys-permute-freely", lambda finding: finding.update(expected="within-rounding")),
+        ("masked-keys-have-no-say", lambda finding: finding["worst"].update(axis="key")),
+        ("key-bias-leaves-weights", lambda finding: finding.update(reason="vacuous: this K bias is harmless")),
+        ("key-bias-leaves-weights", lambda finding: finding.update(reason=None)),
+        ("absorbed-mla-equals-expanded", lambda finding: finding.update(reason="nobody asked")),
+    ],
+)
+def test_what_follows_from_the_case_cannot_be_said_otherwise(name, forge):
+    assert featured_edit(lambda cases: forge(finding_on(cases[0]["findings"], name)))
+
+
+def test_a_file_is_where_the_id_says():
+    made = copy.deepcopy(SMALL)
+    made["cases"][0].update(id="article/two-dimensions", file="cases/article/two-dimensions.yaml")
+    assert gate(resealed(made)).problems == []
+    for wrong in ("somewhere/two-dimensions.yaml", "article/another.yaml", "two-dimensions.yaml"):
+        made["cases"][0]["file"] = wrong
+        assert any("its file is" in problem for problem in gate(resealed(made)).problems)
+
+
+def test_findings_of_a_case_in_blocks_are_looked_at_in_their_block(monkeypatch):
+    from verify_attention.gate import anew
+
+    case = random_case(rng(58), H=2, G=1, Tq=11, Tk=9).but(id="blocks")
+    made = made_by(CORE, "core", case)
+    monkeypatch.setattr(anew, "blocks", lambda case: blocks(case, largest=27))
+    assert len(list(anew.blocks(case))) > 4
+    assert gate(made).problems == []
+    for forged in ({"of": "nonsense"}, {"head": 7}, {"row": 99_999}, {"left": 1234.5, "right": 1234.5}):
+        wrong = copy.deepcopy(made)
+        finding_on(wrong["cases"][0]["findings"], "key-bias-leaves-weights")["worst"].update(forged)
+        assert gate(resealed(wrong)).problems, forged
+
+
+def test_scores_that_overflowed_are_sound():
+    q, keys = np.array([[[1e200]]]), np.array([[[-1e200], [1.0]]])
+    case = article_case(q=q, keys=keys, bQ=np.zeros((1, 1)), bK=np.ones((1, 1)), scale=1.0).but(id="inf")
+    made = made_by(CORE, "core", case)
+    assert made["cases"][0]["conditions"]["none"]["scores"] == [[[None, 1e200]]]
+    assert gate(made).problems == []

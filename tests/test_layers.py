@@ -33,6 +33,7 @@ from verify_attention.model import (
 )
 from verify_attention.pipeline import CORE
 from verify_attention.plugins import invariants
+from verify_attention.sealing import seal
 
 ROOT = Path(__file__).resolve().parent.parent / "cases"
 CASES = load_cases([ROOT / "layers", ROOT / "structures"])
@@ -378,7 +379,7 @@ def test_the_gate_judges_a_changed_latent_and_a_changed_w_o() -> None:
         (inputs["W_O"][0][0] if change == "W_O" else inputs["latent"]["c"][0])[0] += 0.5
         said = judged(edited).problems
         assert any("was changed after it was written" in line for line in said)
-    results.seal(edited)  # whoever can do that can make up a case, but not a latent that contradicts the keys
+    seal(edited)  # whoever can do that can make up a case, but not a latent that contradicts the keys
     assert any("inputs are not a case: latent.W_UK: c·W_UK at head 0" in line for line in judged(edited).problems)
 
 

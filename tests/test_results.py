@@ -17,6 +17,7 @@ from verify_attention.engine import run
 from verify_attention.errors import ResultsError, UsageError
 from verify_attention.model import Report
 from verify_attention.pipeline import CORE
+from verify_attention.sealing import digest, seal
 
 CASES = load_cases([resources.folder("cases")])
 
@@ -56,7 +57,7 @@ def test_results_of_the_shipped_cases_satisfy_the_schema_plainly_read(shipped):
 def test_the_text_is_strict_json_that_reads_back_as_itself(shipped):
     written = results.encoded(report(CASES))
     assert json.loads(written, parse_constant=pytest.fail) == shipped
-    again = results.seal({name: value for name, value in shipped.items() if name != "digest"})
+    again = seal({name: value for name, value in shipped.items() if name != "digest"})
     assert again == written
 
 
@@ -268,3 +269,24 @@ def test_a_wrong_parameter_in_results_is_refused(feature, wrong):
     assert validation.valid(made, "results")
     made["cases"][0]["inputs"]["features"] = {feature: wrong}
     assert not validation.valid(made, "results")
+
+
+# --- sealing
+
+
+def test_an_edit_of_a_document_is_written_and_stays_its_own():
+    """Findings that measured nothing are one entry for many cases, in one document and no other."""
+    made = results.document(report(CASES))
+    edited = next(finding for finding in made["cases"][0]["findings"] if finding["worst"] is None)
+    edited["reason"] = "edited by hand"
+    assert '"reason":"edited by hand"' in seal(made).decode()
+    assert "edited by hand" not in results.encoded(report(CASES)).decode()
+
+
+def test_a_finding_in_another_order_of_keys_is_sealed_as_it_is(shipped):
+    entry = shipped["cases"][0]
+    other = {**entry, "findings": [dict(reversed(finding.items())) for finding in entry["findings"]]}
+    assert digest(other) != digest(entry)
+    assert digest({**entry, "findings": [dict(finding) for finding in entry["findings"]]}) == entry["digest"]
+    made = {**shipped, "cases": [other]}
+    assert json.loads(seal(made)) == made

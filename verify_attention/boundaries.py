@@ -24,6 +24,7 @@ CLAIMS = {
     "query-bias-moves-score-gaps": "Q bias moves gaps",
     "value-bias-passes-through": "V bias passes",
 }
+BESIDE = "both-biases-weigh-like-query-bias"
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ def boundary_map(
 ) -> list[Row]:
     """Measure the claims on boundary cases: structures first, then features in the order in which they act.
 
-    `each_case` gives each case a row of its own, which says what it is about. Where none is a boundary case, each case
-    has a row by its id.
+    `each_case` gives each case a row of its own, which says what it is about. A case that is no boundary case has a row
+    by its id, behind the others.
 
     Raises:
         UsageError: a boundary case has no row, or more than one.
@@ -82,8 +83,7 @@ def boundary_map(
     for case in cases:
         if TAG in case.tags:
             rows.setdefault(_row_of(case), []).append(case)
-    if not rows:
-        return [_observed(case, implementation, tolerance) for case in cases]
+    others = [_observed(case, implementation, tolerance) for case in cases if TAG not in case.tags]
     chosen = [invariants()[name] for name in CLAIMS]
     reports = {
         report.case.id: report.findings
@@ -92,18 +92,28 @@ def boundary_map(
     structures = sorted(rows.keys() - known.keys(), key=_place)
     order = structures + [name for name in known if name in rows]
     if each_case:
-        return [_row(name, [case], reports, case) for name in order for case in rows[name]]
-    return [_row(name, rows[name], reports) for name in order]
+        return [_row(name, [case], reports, case) for name in order for case in rows[name]] + others
+    return [_row(name, rows[name], reports) for name in order] + others
 
 
 def _observed(case: Case, implementation: Implementation, tolerance: Tolerance) -> Row:
-    """Say what the claims do on any case, whatever it expects, and which features take away what a K bias needs."""
-    chosen = [invariants()[name] for name in CLAIMS]
-    findings = engine.run_case(case.but(expect={}), implementation, chosen, tolerance).findings
-    cells = {finding.invariant: _cell([case], [finding], judged=False) for finding in findings}
+    """Say what the claims do on any case, whatever it expects, and which features take away what a K bias needs.
+
+    A K bias may do beside the Q bias what it does not do alone: of both, that is told which moves weights more.
+    """
+    chosen = [invariants()[name] for name in (*CLAIMS, BESIDE)]
+    *findings, beside = engine.run_case(case.but(expect={}), implementation, chosen, tolerance).findings
+    key = max(findings[0], beside, key=_telling)
+    cells = {
+        claim: _cell([case], [found], judged=False) for claim, found in zip(CLAIMS, [key, *findings[1:]], strict=True)
+    }
     stages = dict.fromkeys(feature.stage for feature in in_order(case))
-    why = _reason(case, findings[0], implementation, tolerance)
-    return Row(case.id, ", ".join(stages) or "–", cells, why)
+    return Row(case.id, ", ".join(stages) or "–", cells, _reason(case, key, implementation, tolerance))
+
+
+def _telling(finding: Finding) -> tuple[int, float]:
+    order = (None, "holds", "within-rounding", "breaks")
+    return order.index(finding.observed), finding.deviation or 0.0
 
 
 def _reason(case: Case, found: Finding, implementation: Implementation, tolerance: Tolerance) -> str:
@@ -121,8 +131,13 @@ def _reason(case: Case, found: Finding, implementation: Implementation, toleranc
         return "a common K bias adds one number to every visible score of a row"
     if found.observed != "breaks":
         return f"{engine.taken_away(missing)}, but this K bias moves no weight"
-    alone = {name: without(case.but(expect={}), *takers - {name}) for name in takers}
-    guilty = {name for name in takers if engine.judge(key, alone[name], implementation, tolerance).observed == "breaks"}
+    claims, plain = [invariants()[claim] for claim in (next(iter(CLAIMS)), BESIDE)], case.but(expect={})
+    guilty = {
+        name
+        for name in takers
+        for claim in claims
+        if engine.judge(claim, without(plain, *takers - {name}), implementation, tolerance).observed == "breaks"
+    }
     named = {trait: [name for name in names if name in (guilty or takers)] for trait, names in missing.items()}
     return engine.taken_away({trait: names for trait, names in named.items() if names})
 

@@ -114,7 +114,7 @@ def measure(sides: Sides, tolerance: Tolerance, expected: Expectation, case: Cas
 def _decisive(sides: Sides, deviation: Array, limit: Array, expected: Expectation) -> tuple[Array, int] | None:
     """Choose among elements that do not all agree: return their sizes and the place of the decisive one."""
     counted = np.broadcast_to(True if sides.counts is None else sides.counts, deviation.shape)
-    bound = np.broadcast_to(sides.rounding, deviation.shape)
+    bound = np.broadcast_to(np.where(np.isnan(sides.rounding), np.inf, sides.rounding), deviation.shape)
     limit[~np.isfinite(limit)] = 0.0  # an infinity agrees with its equal only
     deviation[sides.left == sides.right] = 0.0  # equal infinities
     deviation[~np.isfinite(sides.left) & (bound == np.inf)] = np.nan  # an overflow that the bound foretold
@@ -133,9 +133,9 @@ def _decisive(sides: Sides, deviation: Array, limit: Array, expected: Expectatio
 
 def bound_at(bound: Array | float, place: tuple[int, ...]) -> float:
     """Return the bound, or the limit, of one element, where axes of length 1 stand for all."""
-    if not isinstance(bound, np.ndarray):
-        return float(bound)
-    return float(bound[tuple(index if length > 1 else 0 for index, length in zip(place, bound.shape, strict=True))])
+    if isinstance(bound, np.ndarray):
+        bound = bound[tuple(index if length > 1 else 0 for index, length in zip(place, bound.shape, strict=True))]
+    return np.inf if np.isnan(bound) else float(bound)  # what overflowed bounds nothing
 
 
 def worst(sides: Sides, place: tuple[int, ...], left: float, right: float) -> Worst:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention import departures
-from verify_attention.model import CONDITIONS, Array, Case, Condition, Trace
+from verify_attention.model import CONDITIONS, Array, Case, Condition, Flags, Trace
 
 CHANGED = "a case that was changed in another way"
 NOT_STORED = "not in the results file"
@@ -42,6 +42,17 @@ class Recorded:
             hidden = ~seen & np.isnan(parts["scores"])
             parts["scores"] = np.where(hidden, departures.hidden_score(case), parts["scores"])
         return Trace(parts.pop("output"), parts)
+
+
+def overflowed(case: Case, stored: Recorded) -> bool:
+    """Say whether a stored array has a null where no key is hidden: −∞, ∞ and NaN cannot be told apart then."""
+    seen = departures.visible(case)
+    hidden: Flags | bool = False if seen is None else ~seen
+    return any(
+        bool((np.isnan(array) & ~(hidden if name == "scores" else False)).any())
+        for shown in stored.traces.values()
+        for name, array in shown.items()
+    )
 
 
 def recorded(conditions: Mapping[str, Mapping[str, Any]]) -> Recorded:

@@ -1,19 +1,16 @@
-"""Between a report and results.json: strict JSON that is the same whenever nothing has changed.
+"""From a report to the document that results.json holds, which is the same whenever nothing has changed.
 
-Numbers that JSON does not have (−∞ of a hidden key, an overflow) are null. Each case, and the whole, carries a digest
-of what was written, so that an edit by hand shows even in a digit that the tolerance would forgive.
+Numbers that JSON does not have (−∞ of a hidden key, an overflow) are null.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import platform
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +18,11 @@ import verify_attention
 from verify_attention import validation, wording
 from verify_attention.errors import ResultsError
 from verify_attention.model import STATUSES, Array, Case, CaseReport, Finding, Report, Worst, was_checked
+from verify_attention.sealing import Document, seal
 from verify_attention.summary import LARGEST, Summary, summarised
 from verify_attention.validation.skeletons import Alike
 
 SCHEMA = "verify-attention/results/1"
-Document = dict[str, Any]
 
 
 def encoded(report: Report, detail: str = "auto") -> bytes:
@@ -46,7 +43,8 @@ def encoded(report: Report, detail: str = "auto") -> bytes:
 
 def document(report: Report, detail: str = "auto") -> Document:
     """Return a report as the document that results.json holds, without digests; `full` keeps every input whole."""
-    cases = [case_entry(entry, detail) for entry in report.cases]
+    known: dict[int, Document] = {}
+    cases = [case_entry(entry, detail, known) for entry in report.cases]
     return {
         "schema": SCHEMA,
         "tool": {"name": "verify-attention", "version": verify_attention.__version__},
@@ -86,8 +84,11 @@ def environment() -> Document:
     }
 
 
-def case_entry(entry: CaseReport, detail: str = "auto") -> Document:
-    """Return what the document holds of one case, without its digest."""
+def case_entry(entry: CaseReport, detail: str = "auto", known: dict[int, Document] | None = None) -> Document:
+    """Return what the document holds of one case, without its digest.
+
+    `known` are the entries that the document's cases share, by the identity of the finding.
+    """
     case = entry.case
     return {
         "id": case.id,
@@ -98,7 +99,7 @@ def case_entry(entry: CaseReport, detail: str = "auto") -> Document:
             condition: {name: numbers(shown.get(name)) for name in ("scores", "weights", "output", "lse")}
             for condition, shown in entry.conditions.items()
         },
-        "findings": [finding_entry(finding) for finding in entry.findings],
+        "findings": _finding_entries(entry.findings, {} if known is None else known),
     }
 
 
@@ -179,15 +180,25 @@ def number(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def finding_entry(finding: Finding) -> Document:
-    """Return what the document holds of one finding; the same object for the same finding, if nothing was measured.
+def _finding_entries(findings: Iterable[Finding], known: dict[int, Document]) -> list[Document]:
+    """Return the entries of findings; what measured nothing has one entry in a document, known by its identity.
 
     Most cases are not asked for the same claims, and share the findings that say so.
     """
-    known = _shared.get(id(finding))
-    if known is not None:
-        return known.entry
-    entry = {
+    entries = []
+    for finding in findings:
+        entry = known.get(id(finding))
+        if entry is None:
+            entry = finding_entry(finding)
+            if finding.worst is None:
+                known[id(finding)] = entry
+        entries.append(entry)
+    return entries
+
+
+def finding_entry(finding: Finding) -> Document:
+    """Return what the document holds of one finding."""
+    return {
         "invariant": finding.invariant,
         "status": finding.status,
         "expected": finding.expected,
@@ -198,22 +209,6 @@ def finding_entry(finding: Finding) -> Document:
         "worst": finding.worst and _worst(finding.worst),
         "reason": finding.reason,
     }
-    if finding.worst is None and len(_shared) < _MOST_SHARED:
-        _shared[id(finding)] = _texts[id(entry)] = _Shared(finding, entry, _line(entry))
-    return entry
-
-
-class _Shared(NamedTuple):
-    """A finding and its entry, which live on so that nothing else has their identity, and the entry's text."""
-
-    finding: Finding
-    entry: Document
-    text: str
-
-
-_MOST_SHARED = 4096
-_shared: dict[int, _Shared] = {}  # by the identity of the finding
-_texts: dict[int, _Shared] = {}  # by the identity of the entry: a document is not changed once it is made
 
 
 def _worst(worst: Worst) -> Document:
@@ -226,63 +221,3 @@ def _worst(worst: Worst) -> Document:
         "left": number(worst.left),
         "right": number(worst.right),
     }
-
-
-def seal(made: Document) -> bytes:
-    """Put digests into a document and each of its cases, and return its text in UTF-8.
-
-    The text has one line for each field, condition and finding, so that a diff can be read.
-    """
-    cases = []
-    for case in made["cases"]:
-        body = _case_text(case).encode()
-        case["digest"] = _sha256(body)
-        cases.append(b'{%b,\n "digest": "%b"}' % (body, case["digest"].encode()))
-    made["digest"] = digest(made)
-    head, end = _head(made).encode(), made["digest"].encode()
-    return b"".join([b"{\n", head, b'"cases": [\n', b",\n".join(cases), b'\n],\n"digest": "', end, b'"\n}\n'])
-
-
-def digest(part: Document) -> str:
-    """Return the digest that a case entry, or the whole document, should carry: the sha256 of its other fields' text.
-
-    The whole stands for its cases by their digests.
-    """
-    if "cases" not in part:
-        return _sha256(_case_text(part).encode())
-    return _sha256((_head(part) + _line([case["digest"] for case in part["cases"]])).encode())
-
-
-def _sha256(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
-
-
-_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-
-
-def _head(made: Document) -> str:
-    return "".join(f'"{name}": {_line(value)},\n' for name, value in made.items() if name not in {"cases", "digest"})
-
-
-def _case_text(case: Document) -> str:
-    """Return the text of a case entry without its braces and its digest; findings that cases share keep their texts.
-
-    One call of the encoder, for it is most of the time; lines are broken at seams that no text can hold, as its quotes
-    are escaped there.
-    """
-    findings = case.get("findings", [])
-    shared = [known.text if (known := _texts.get(id(finding))) else "" for finding in findings]
-    own = [finding for finding, text in zip(findings, shared, strict=True) if not text]
-    rest = {name: value for name, value in case.items() if name not in {"findings", "digest"}}
-    body, *texts = _line([rest, *own])[2:-2].replace(_SEAM, '\n"invariant":').split("\n")
-    head, conditions, arrays = body.partition(',"conditions":')
-    parts = [head.replace(',"inputs":', ',\n "inputs": ')]
-    if conditions:
-        parts.append('"conditions": ' + arrays.replace('},"', '},\n  "'))
-    if "findings" in case:
-        lines = iter(texts)
-        parts.append('"findings": [' + ",\n  ".join(text or f"{{{next(lines)}}}" for text in shared) + "]")
-    return ",\n ".join(parts)
-
-
-_SEAM = '},{"invariant":'  # before each finding

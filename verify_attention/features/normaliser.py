@@ -28,7 +28,7 @@ def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
     if own["kind"] == "top-k" and "k" not in own:
         yield (), "top-k needs k, the number of keys that keep a weight"
     elif own["kind"] == "top-k" and own["k"] > keys:
-        yield ("k",), f"is {own['k']}, keys has {keys} rows"
+        yield ("k",), f"is {own['k']:.9g}, keys has {keys} rows"
     elif own["kind"] != "top-k" and "k" in own:
         yield ("k",), f"belongs to top-k, but the kind is {own['kind']}"
 

@@ -32,7 +32,7 @@ def refuse(case: Case) -> Iterator[tuple[tuple[str | int, ...], str]]:
     if case.d_k < 2:
         yield (), f"turns pairs of channels, but d_k is {case.d_k}"
     elif count % 2 or not 2 <= count <= case.d_k:
-        yield ("rotary_dims",), f"is {count}, allowed are even numbers from 2 to d_k, which is {case.d_k}"
+        yield ("rotary_dims",), f"is {count:.9g}, allowed are even numbers from 2 to d_k, which is {case.d_k}"
 
 
 def pairs(parameters: Any) -> tuple[Indices, Indices]:

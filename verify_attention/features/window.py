@@ -11,9 +11,16 @@ import numpy as np
 from verify_attention.model import Case, Feature, Flags, Hides
 
 
+def reach(case: Case) -> tuple[int | None, int | None]:
+    """Return the window, each side no longer than there are places: a file may say 10^30."""
+    places = (case.whole or case).q.shape[1] + case.keys.shape[1]
+    left, right = (None if side is None else min(side, places) for side in case.features["window"])
+    return left, right
+
+
 def visible(case: Case) -> Flags:
     """Return which keys are near enough, `[1, Tq, Tk]`."""
-    left, right = case.features["window"]
+    left, right = reach(case)
     ahead = np.arange(case.keys.shape[1]) - case.aligned[:, None]
     near: Flags = np.ones_like(ahead, dtype=bool)
     if left is not None:
@@ -25,7 +32,7 @@ def visible(case: Case) -> Flags:
 
 def formula(case: Case) -> Flags:
     """Return the same as what lies between two triangles, `[1, Tq, Tk]`."""
-    left, right = case.features["window"]
+    left, right = reach(case)
     whole, shape = case.whole or case, case.scores_shape[1:]
     upper_left = case.features.get("causal") == "upper-left"
     diagonal = case.first_row + (0 if upper_left else whole.keys.shape[1] - whole.q.shape[1])

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from verify_attention import results
+from verify_attention import results, sealing
 from verify_attention.cases import build_case
 from verify_attention.errors import CasesRefusedError
 from verify_attention.gate.anew import detail_of, is_summary, judged_anew
 from verify_attention.gate.numbers import own_numbers
 from verify_attention.model import BROKEN, Case, Invariant, Tolerance
-from verify_attention.results import Document
+from verify_attention.sealing import Document
 from verify_attention.wording import join
 
 MOST_NAMES = 3  # of findings that are not there
@@ -76,7 +76,7 @@ def judge(
 
 def _whole(made: Document, tolerance: Tolerance) -> Iterator[str]:
     """Check what is said of the run as a whole."""
-    if made["digest"] != results.digest(made):
+    if made["digest"] != sealing.digest(made):
         yield "digest: the file was changed after it was written"
     for name in ("rtol", "atol"):
         if made["tolerance"][name] > getattr(tolerance, name):
@@ -122,7 +122,7 @@ def _judge_case(
     found: list[str] = []
     say = found.append
     tolerance = Tolerance(**made["tolerance"])
-    intact = entry["digest"] == results.digest(entry)
+    intact = entry["digest"] == sealing.digest(entry)
     if not intact:
         say("was changed after it was written: its digest does not match")
     names = Counter(finding["invariant"] for finding in entry["findings"])
@@ -138,15 +138,19 @@ def _judge_case(
         return found
     verdict.rejudged += 1
     asked = [invariant for invariant in chosen if invariant.name in names]
-    is_core = made["implementation"]["name"] == "core"
-    return [*found, *judged_anew(entry, case, asked, tolerance, is_core, intact)]
+    is_core, fails_here = made["implementation"]["name"] == "core", list[str]()
+    found += judged_anew(entry, case, asked, tolerance, is_core, intact, fails_here)
+    verdict.broken += [f"{entry['id']}: {said}" for said in fails_here]
+    return found
 
 
 def _fits(ident: str, file: str) -> bool:
     """Say whether an id and the path of a file go together; a case may be from no file."""
     path = PurePosixPath(file)
-    stem = PurePosixPath(ident.partition("::")[0]).name
-    return not file or (not path.is_absolute() and ".." not in path.parts and path.stem == stem)
+    if not path.name:
+        return not file
+    ending = PurePosixPath(ident.partition("::")[0]).parts
+    return not path.is_absolute() and ".." not in path.parts and path.with_suffix("").parts[-len(ending) :] == ending
 
 
 def _selection(found: Counter[str], asked: Sequence[str]) -> Iterator[str]:

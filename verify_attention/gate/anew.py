@@ -12,36 +12,61 @@ import numpy as np
 from verify_attention import comparison, results, rounding
 from verify_attention.engine import run_case
 from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
-from verify_attention.model import Array, Case, Finding, Flags, Invariant, NotShownError, Sides, Tolerance, was_checked
+from verify_attention.model import (
+    Array,
+    Case,
+    Finding,
+    Flags,
+    Implementation,
+    Invariant,
+    NotShownError,
+    Sides,
+    Tolerance,
+    was_checked,
+)
 from verify_attention.pipeline import CORE
-from verify_attention.recorded import CHANGED, NO_LAYER, NOT_STORED, recorded
-from verify_attention.results import Document
+from verify_attention.recorded import CHANGED, NO_LAYER, NOT_STORED, overflowed, recorded
+from verify_attention.sealing import Document
 from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST
 
 
 def judged_anew(
-    entry: Document, case: Case, asked: Sequence[Invariant], tolerance: Tolerance, is_core: bool, intact: bool
+    entry: Document,
+    case: Case,
+    asked: Sequence[Invariant],
+    tolerance: Tolerance,
+    is_core: bool,
+    intact: bool,
+    fails_here: list[str],
 ) -> Iterator[str]:
-    """Judge a case from its stored traces, and for the core from its inputs, and compare with what is stored."""
+    """Judge a case from its stored traces, and for the core from its inputs, and yield what is stored otherwise.
+
+    What is rightly a pass where the file was written, and no pass on this machine, goes to `fails_here`.
+    """
     misshapen = list(_misshapen(entry, case))
     yield from misshapen
     if misshapen:
         return
-    stored = run_case(case, recorded(entry["conditions"]), asked, tolerance, LARGEST["summary"])
-    attend = Attend(recorded(entry["conditions"]))
+    implementation = recorded(entry["conditions"])
+    stored = run_case(case, implementation, asked, tolerance, LARGEST["summary"])
+    lossy = is_core and overflowed(case, implementation)
     for invariant, (said, finding) in zip(asked, _pairs(entry, stored.findings), strict=True):
-        yield from (f"{finding.invariant}: {problem}" for problem in _from_traces(said, finding, is_core, intact))
-        problems = _at_its_place(said, invariant, case, attend, tolerance)
+        found = [] if lossy else list(_from_traces(said, finding, is_core, intact))
+        problems = None if lossy else _at_its_place(said, invariant, case, implementation, tolerance)
         if problems is None and is_core:  # it is about cases that are not stored
-            problems = _at_its_place(said, invariant, case, Attend(CORE), tolerance, stored=False)
-        yield from (f"{finding.invariant}: {problem}" for problem in problems or ())
+            problems = _at_its_place(said, invariant, case, CORE, tolerance, stored=False)
+        yield from (f"{finding.invariant}: {problem}" for problem in [*found, *(problems or ())])
     if is_core:
         arrays = [array for shown in entry["conditions"].values() for array in shown.values()]
         fresh = run_case(case, CORE, asked, tolerance, LARGEST[detail_of(arrays)])
         yield from _traces_differ(entry, results.case_entry(fresh), case, tolerance, intact)
         for said, finding in _pairs(entry, fresh.findings):
             yield from (f"{finding.invariant}: {problem}" for problem in _from_inputs(said, finding, intact))
+            if said["status"] == "pass" and finding.status == "inconclusive":
+                fails_here.append(
+                    f"{finding.invariant}: pass where it was written, inconclusive here: {finding.reason}"
+                )
 
 
 def _pairs(entry: Document, findings: Iterable[Finding]) -> Iterator[tuple[Document, Finding]]:
@@ -91,7 +116,13 @@ def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) 
 
 
 def _at_its_place(
-    said: Document, invariant: Invariant, case: Case, attend: Attend, tolerance: Tolerance, *, stored: bool = True
+    said: Document,
+    invariant: Invariant,
+    case: Case,
+    implementation: Implementation,
+    tolerance: Tolerance,
+    *,
+    stored: bool = True,
 ) -> list[str] | None:
     """Compare a finding's numbers with those at the place that it names; None where the traces do not tell.
 
@@ -99,18 +130,30 @@ def _at_its_place(
     """
     if said["worst"] is None or invariant.not_asked(case) is not None:
         return []  # nothing was measured, or should have been
-    if next(blocks(case)).scores_shape != case.scores_shape:
-        return []  # the case is too large to be looked at as a whole
+    worst = said["worst"]
+    head, row, *index = (int(worst[name]) for name in ("head", "row", "index") if worst[name] is not None)
+    block = next((block for block in blocks(case) if _holds(block, head, row)), None)
+    if block is None:
+        return [f"worst: there is no {worst['of']} at {(head, row, *index)}"]
     try:
         with np.errstate(all="ignore"):
-            parts = {part.of: part for part in invariant.sides(case, attend) if not part.contrast}
+            sides = invariant.sides(block, Attend(implementation))
+            parts = {part.of: part for part in sides if not part.contrast}
     except (NotOfferedError, NotShownError, CrashedError):
         return None
-    part = parts.get(said["worst"]["of"])
-    place = tuple(int(said["worst"][name]) for name in ("head", "row", "index") if said["worst"][name] is not None)
+    part, place = parts.get(worst["of"]), (head - block.first_head, row - block.first_row, *index)
     if part is None or len(place) != part.left.ndim or any(map(operator.ge, place, part.left.shape)):
-        return [f"worst: there is no {said['worst']['of']} at {place}"]
+        return [f"worst: there is no {worst['of']} at {(head, row, *index)}"]
+    if index and worst["axis"] != part.axis:
+        return [f"worst.axis says {worst['axis']}, it is a {part.axis}"]
     return list(_numbers_there(said, part, place, tolerance, stored=stored))
+
+
+def _holds(block: Case, head: int, row: int) -> bool:
+    """Say whether a block has a row; a part of an equation may have one that stands for all, or one more."""
+    heads, rows, _ = block.scores_shape
+    alone = block.scores_shape == (block.whole or block).scores_shape
+    return alone or (0 <= head - block.first_head < heads and 0 <= row - block.first_row < rows)
 
 
 def _numbers_there(
@@ -136,11 +179,26 @@ def _numbers_there(
 def _from_inputs(said: Document, finding: Finding, intact: bool) -> Iterator[str]:
     """Compare a stored finding of the core with one made anew: another machine rounds otherwise, within the bound."""
     fresh = results.finding_entry(finding)
+    if _why(said) != _why(fresh):
+        yield f"reason says {said['reason']!r}, judged anew {fresh['reason']!r}"
     if intact and _explained_by_rounding(said) and _explained_by_rounding(fresh):
+        if said["expected"] != fresh["expected"]:
+            yield f"expected says {said['expected']}, judged anew {fresh['expected']}"
         return
     yield from _words_differ(said, fresh, "judged anew,")
     forgiven = max(fresh["limit"] or 0.0, fresh["rounding_bound"] or 0.0) if intact else 0.0
     yield from _numbers_of(said, fresh, "judged anew,", forgiven)
+
+
+def _why(finding: Document) -> str | None:
+    """Return what of the reason does not depend on the last digits: all of it, or what comes before what was measured.
+
+    Whether there is a reason at all follows from the status, which is compared by itself.
+    """
+    if finding["status"] != "skipped":
+        return None
+    reason: str = finding["reason"] or ""
+    return reason if finding["observed"] is None else reason.rpartition("; ")[0]
 
 
 def _explained_by_rounding(finding: Document) -> bool:

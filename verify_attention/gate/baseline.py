@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verify_attention import results
-from verify_attention.results import Document
+from verify_attention import sealing
+from verify_attention.sealing import Document
 
 GRAVITY = {"pass": 0, "skipped": 1, "inconclusive": 2, "fail": 3, "crashed": 4}
 
 
 def unsound(old: Document) -> Iterator[str]:
     """Say why results are no baseline: edited, empty, or with a case twice."""
-    changed = [entry["id"] for entry in old["cases"] if entry["digest"] != results.digest(entry)]
-    if changed or old["digest"] != results.digest(old):
+    changed = [entry["id"] for entry in old["cases"] if entry["digest"] != sealing.digest(entry)]
+    if changed or old["digest"] != sealing.digest(old):
         yield f"the baseline was changed after it was written{': ' + ', '.join(changed) if changed else ''}"
     if not old["cases"]:
         yield "the baseline is empty"

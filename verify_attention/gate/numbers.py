@@ -9,7 +9,7 @@ import numpy as np
 from verify_attention import comparison
 from verify_attention.engine.tally import NO_CONTRAST
 from verify_attention.model import Tolerance
-from verify_attention.results import Document
+from verify_attention.sealing import Document
 
 
 def own_numbers(finding: Document, tolerance: Tolerance, own_limit: bool) -> Iterator[str]:
