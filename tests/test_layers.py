@@ -446,11 +446,36 @@ def test_a_v_bias_adds_a_constant_to_the_layer() -> None:
     assert found.status == "fail"
 
 
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_layer_that_is_wrong_under_one_condition_is_caught_under_that(condition: Any) -> None:
+    case = random_case(rng(4), H=4, G=2, Tq=3, d_v=6, bV=None).but(W_O=rng(5).normal(size=(4, 6, 8)))
+
+    def attend(case: Case) -> Trace:
+        trace = CORE(case)
+        if case.condition != condition:
+            return trace
+        return Trace(trace.output, {**trace.inside, "layer": trace.layer + 1e-3})
+
+    found = judge(INVARIANTS[LAYER], case, attend)
+    assert found.status == "fail"
+    assert found.worst is not None
+    assert found.worst.of == f"layer[{condition}] − Σ_h o_h·W_O[h]"
+
+
+def test_a_dropped_v_bias_is_seen_by_the_layer_without_it_alone() -> None:
+    """Each head alone drops it too, so that the layer is their sum all the same."""
+    [dropped] = [fault for fault in INVARIANTS[LAYER].faults if fault.mistake == "the V bias is dropped"]
+    found = judge(INVARIANTS[LAYER], shipped("output-projection"), dropped.implementation)
+    assert found.status == "fail"
+    assert found.worst is not None
+    assert found.worst.of == "layer[bV] − layer[no bV]"
+
+
 def test_no_constant_is_claimed_where_rows_do_not_sum_to_one() -> None:
     case = shipped("latent-with-a-sink")
     layer = case.but(W_O=rng(3).normal(size=(3, 6, 5)))
     parts = [sides.of for sides in INVARIANTS[LAYER].sides(layer, Attend(CORE))]
-    assert parts == ["layer[none] − Σ_h o_h·W_O[h]", "layer[qk] − Σ_h o_h·W_O[h]"]
+    assert parts == [f"layer[{condition}] − Σ_h o_h·W_O[h]" for condition in ("none", "q", "k", "qk")]
     assert judge(INVARIANTS[LAYER], layer, CORE).status == "pass"
 
 

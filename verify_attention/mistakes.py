@@ -71,6 +71,11 @@ def merged_without_transpose(case: Case, weights: Array) -> Array:
     return output.swapaxes(0, 1).reshape(output.shape)
 
 
+def values_without_bias(case: Case, weights: Array) -> Array:
+    """Drop the V bias."""
+    return mixed_values(case.but(bV=None), weights)
+
+
 def scale_of_the_width(case: Case, queries: Array, keys: Array) -> Array:
     """Divide by √d_k whatever the scale."""
     return scaled_scores(case.but(scale=case.d_k**-0.5), queries, keys)

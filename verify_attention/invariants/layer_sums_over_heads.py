@@ -12,13 +12,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import formula, rounding, selection
-from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Sides
+from verify_attention import formula, mistakes, rounding, selection
+from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, merged_heads
 from verify_attention.plugins import feature
 from verify_attention.roundoff import accumulated
-
-ASKED: tuple[Condition, ...] = ("none", "qk")
 
 
 def applies(case: Case) -> str | None:
@@ -30,7 +28,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare the layer with the sum over heads, and the layer with bV and without."""
     if case.W_O is None:
         return
-    for condition in ASKED:
+    for condition in CONDITIONS:
         yield _by_heads(case.under(condition), case.W_O, attend, f"layer[{condition}] − Σ_h o_h·W_O[h]")
     if case.bV is not None and _rows_sum_to_one(case):
         yield _without_bias(case.under("qk"), case.W_O, case.bV[case.kv_head], attend)
@@ -116,5 +114,6 @@ INVARIANT = Invariant(
         Fault(
             "only head 0 reaches the layer", CORE.but(layer=lambda matrix, output: merged_heads(matrix[:1], output[:1]))
         ),
+        Fault("the V bias is dropped", CORE.but(mix=mistakes.values_without_bias)),
     ),
 )

@@ -50,7 +50,7 @@ INVARIANT = Invariant(
     vacuous="bV is 0",
     sides=sides,
     faults=(
-        Fault("the V bias is dropped", CORE.but(mix=lambda case, weights: mixed_values(case.but(bV=None), weights))),
+        Fault("the V bias is dropped", CORE.but(mix=mistakes.values_without_bias)),
         Fault("the V bias of head 0 is used for all heads", CORE.but(mix=bias_of_the_first_head)),
         Fault("heads are merged without a transpose", CORE.but(mix=mistakes.merged_without_transpose)),
     ),
