@@ -432,9 +432,13 @@ def test_a_mistake_is_caught_in_its_row_where_that_counts(row, expected):
         assert (finding.worst.of, finding.worst.head, finding.worst.row) == ("output", 2, row)
 
 
-def test_without_a_mask_the_cut_is_at_a_third_so_that_the_mean_shows():
-    assert shards_merge_by_lse._cut(random_case(rng(17), Tk=6))[0] == 2
-    assert shards_merge_by_lse._cut(random_case(rng(17), Tk=2))[0] == 1
+@pytest.mark.parametrize("features", [{}, {"window": (11, 11)}], ids=["no mask", "a mask that hides nothing"])
+@pytest.mark.parametrize(("count", "third"), [(2, 1), (5, 1), (6, 2), (7, 2), (8, 2), (9, 3)])
+def test_where_all_is_seen_the_cut_is_at_a_third_so_that_the_mean_shows(count, third, features):
+    case = random_case(rng(17), H=4, G=1, Tq=3, Tk=count, d_k=10, d_v=11)
+    cut, counted = shards_merge_by_lse._cut(completed(case, features))
+    assert cut == third
+    assert counted.tolist() == [True, True, True]
 
 
 def test_heads_near_both_800s_merge_and_do_not_talk():

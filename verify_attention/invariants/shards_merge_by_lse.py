@@ -29,15 +29,16 @@ def applies(case: Case) -> str | None:
 def _cut(case: Case) -> tuple[int, Flags]:
     """Return where to cut the keys, and the rows that see a key on both sides in every head, `[Tq]`.
 
-    It is the cut with the most such rows, and of these the one nearest to a third of the keys: shards of equal size
-    forgive an LSE that is off by the logarithm of their size.
+    It is the cut with the most such rows, and of these the one nearest to a third of the keys, rounded down: shards
+    of equal size forgive an LSE that is off by the logarithm of their size.
     """
     count, seen = case.keys.shape[1], departures.visible(case)
+    cuts = sorted(range(1, count), key=lambda cut: abs(cut - count // 3))
     if seen is None:
-        return max(1, count // 3), np.ones(case.q.shape[1], dtype=bool)
-    both = [_on_both_sides(seen, cut) for cut in range(1, count)]
-    best = max(range(1, count), key=lambda cut: (int(both[cut - 1].sum()), -abs(cut - count / 3)))
-    return best, both[best - 1]
+        return cuts[0], np.ones(case.q.shape[1], dtype=bool)
+    both = {cut: _on_both_sides(seen, cut) for cut in cuts}
+    best = max(cuts, key=lambda cut: int(both[cut].sum()))  # the first of equals
+    return best, both[best]
 
 
 def _on_both_sides(seen: Flags, cut: int) -> Flags:
