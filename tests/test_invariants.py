@@ -240,6 +240,24 @@ def test_both_biases_are_vacuous_by_the_query_with_its_bias():
     assert judge(INVARIANTS["key-bias-leaves-weights"], case, CORE).status == "pass"
 
 
+@pytest.mark.parametrize(
+    "name", ["key-bias-leaves-weights", "key-bias-leaves-output", "both-biases-weigh-like-query-bias"]
+)
+@pytest.mark.parametrize(("second", "expected"), [(0.0, "skipped"), (1.0, "pass")])
+def test_a_row_of_one_key_says_nothing_however_far_a_key_bias_moves_it(name, second, expected):
+    """bK is (3, 0), so that row 0, which sees key 0 only, moves by 3·s, and row 1, which sees two, by 3·s·`second`."""
+    case = article_case(
+        q=np.array([[[1.0, 0.0], [second, 1.0]]]),
+        bQ=np.array([[0.0, 2.0]]),
+        bK=np.array([[3.0, 0.0]]),
+        values=np.array([[[1.0, 2, 4, 8], [0, 3, 9, 7], [5, 6, 0, 1]]]),
+        features={"causal": "upper-left"},
+    )
+    finding = judge(INVARIANTS[name], case, CORE)
+    assert finding.status == expected
+    assert (finding.reason or "").startswith("vacuous: " if expected == "skipped" else "")
+
+
 def test_a_head_without_a_query_bias_is_not_inert():
     case = random_case(rng(74))
     bias = case.bQ.copy()
