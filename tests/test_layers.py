@@ -462,6 +462,40 @@ def test_a_layer_that_is_wrong_under_one_condition_is_caught_under_that(conditio
     assert found.worst.of == f"layer[{condition}] − Σ_h o_h·W_O[h]"
 
 
+def test_a_layer_that_is_summed_channel_by_channel_may_lose_all_that_is_small() -> None:
+    """Each output is 1, and W_O is 2^53, then 448 ones, then −2^53: the layer is 448.
+
+    Added in this order, each one is lost, as 2^53 + 1 rounds to 2^53, and the layer is 0. That is correct code; by
+    heads, the ones of a head are added to each other first. What the heads' own outputs may be off by, 30 units of
+    rounding on each side, is 120 in the layer, whose summands have 2^54 in all.
+    """
+
+    def one_by_one(matrix: Array, output: Array) -> Array:
+        layer = np.zeros((output.shape[1], matrix.shape[2]))
+        for head, channel in np.ndindex(matrix.shape[:2]):
+            layer = layer + output[head, :, channel, None] * matrix[head, channel]
+        return layer
+
+    projection = np.ones((30, 15, 5))
+    projection[0, 0], projection[29, 14] = 2.0**53, -(2.0**53)
+    case = Case(
+        id="far apart",
+        q=np.zeros((30, 3, 4)),
+        keys=np.ones((1, 2, 4)),
+        bQ=np.zeros((30, 4)),
+        bK=np.zeros((1, 4)),
+        scale=0.5,
+        values=np.ones((1, 2, 15)),
+        W_O=projection,
+    )
+    attend = CORE.but(layer=one_by_one)
+    assert not attend(case).layer.any()
+    found = judge(INVARIANTS[LAYER], case, attend)
+    assert found.deviation is not None
+    assert found.deviation > 120
+    assert (found.status, found.observed) == ("inconclusive", "within-rounding")
+
+
 def test_a_dropped_v_bias_is_seen_by_the_layer_without_it_alone() -> None:
     """Each head alone drops it too, so that the layer is their sum all the same."""
     [dropped] = [fault for fault in INVARIANTS[LAYER].faults if fault.mistake == "the V bias is dropped"]
@@ -533,6 +567,18 @@ def test_what_the_absorbed_form_is_compared_with() -> None:
     assert compared(built(latent_layer(rng(9), softcap=2))) == no_key_bias
     shifts = {"key_shifts": numbers(rng(10), 4, 5)}
     assert compared(built(latent_layer(rng(9), **shifts))) == no_key_bias
+
+
+def test_key_shifts_keep_conditions_with_the_key_bias_out_though_the_bias_has_no_latent_part() -> None:
+    """The absorbed form has no key shifts, so that k and qk would compare layers with and without them."""
+    case = built(latent_layer(rng(9), key_shifts=numbers(rng(10), 4, 5)))
+    on_positions = case.bK.copy()
+    on_positions[:, 2:] = 0
+    case = case.but(bK=on_positions)
+    assert compared(case) == [
+        f"{part}[{name}], expanded − absorbed" for part in ("output", "weights") for name in ("none", "q")
+    ]
+    assert judge(INVARIANTS[ABSORBED], case, CORE).status == "pass"
 
 
 @pytest.mark.parametrize(
