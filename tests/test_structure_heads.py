@@ -351,6 +351,14 @@ def test_the_lse_counts_the_sink():
     assert status("sink-leaves-the-predicted-share", completed(two, {"sink": np.zeros(1)}), attend) == "fail"
 
 
+@pytest.mark.parametrize("name", ["weights-follow-scores-and-lse", "weight-ratios-follow-score-gaps"])
+def test_a_row_of_which_a_sink_takes_all_has_no_logarithms_to_compare(name):
+    """Scores are of the size of 1, and exp(−800) is below the smallest float; other heads' sinks take a share only."""
+    case = completed(random_case(rng(18), H=3, G=1), {"sink": np.array([800.0, 0.5, -0.5])})
+    finding = judge(INVARIANTS[name], case, CORE)
+    assert (finding.status, finding.checked) == ("pass", True)
+
+
 @pytest.mark.parametrize(("capped", "expected"), [(0.7615941559557649, "pass"), (0.76159416, "fail"), (1.0, "fail")])
 def test_a_score_of_1_is_tanh_1_under_a_cap_of_1(capped, expected):
     case = with_parameters(softcap=1.0).but(scale=1.0)
