@@ -12,7 +12,18 @@ from typing import TypeVar
 import numpy as np
 
 from verify_attention.memory import once_per_case
-from verify_attention.model import AddsColumn, Case, Feature, Fills, Flags, Hides, Normalises, OnScores, OnVectors
+from verify_attention.model import (
+    AddsColumn,
+    Case,
+    Feature,
+    Fills,
+    Flags,
+    Hides,
+    Normalises,
+    OnScores,
+    OnVectors,
+    Trait,
+)
 from verify_attention.plugins import feature
 
 Act = TypeVar("Act", OnVectors, OnScores, Hides, Fills, AddsColumn, Normalises)
@@ -26,6 +37,16 @@ def departs(case: Case) -> bool:
 def in_order(case: Case) -> list[Feature]:
     """Return the features of a case in the order in which they act."""
     return sorted(map(feature, case.features), key=lambda each: each.order)
+
+
+def taken_by(case: Case) -> dict[str, frozenset[Trait]]:
+    """Return the traits that each feature of a case takes away."""
+    return {name: feature(name).taken(parameters) for name, parameters in case.features.items()}
+
+
+def taken(case: Case) -> frozenset[Trait]:
+    """Return the traits that a case loses, whatever takes them away."""
+    return frozenset().union(*taken_by(case).values())
 
 
 def acts(case: Case, kind: type[Act]) -> Iterator[Act]:
@@ -67,7 +88,7 @@ def telling(case: Case) -> Flags | None:
 
     A row of one key has the weight 1 in any event, unless something else takes a share, or nothing makes it sum to one.
     """
-    if departs(case) and any("rows sum to one" in each.taken(case.features[each.name]) for each in in_order(case)):
+    if "rows sum to one" in taken(case):
         return None
     if case.keys.shape[1] < 2:
         return np.zeros((*case.scores_shape[:2], 1), dtype=bool)

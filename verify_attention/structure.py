@@ -6,7 +6,6 @@ import numpy as np
 
 from verify_attention import departures, formula
 from verify_attention.model import Array, Case, Indices
-from verify_attention.plugins import feature
 
 MOST_ROWS = 32  # that are asked about one by one
 
@@ -37,7 +36,7 @@ def spread(case: Case) -> Array:
     on the products changes a weight.
     """
     products, seen = formula.products(case).value, departures.visible(case)
-    if any("shift-invariant softmax" in feature(name).taken(own) for name, own in case.features.items()):
+    if "shift-invariant softmax" in departures.taken(case):
         farthest: Array = np.abs(products).max(axis=-1, keepdims=True)
         return farthest
     high, low = (products, products) if seen is None else (np.where(seen, products, edge) for edge in (-np.inf, np.inf))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from verify_attention.departures import taken_by
 from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
 from verify_attention.engine.tally import Tally, unchecked
 from verify_attention.model import (
@@ -19,7 +20,6 @@ from verify_attention.model import (
     NotShownError,
     Tolerance,
 )
-from verify_attention.plugins import feature
 from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST, Gathering
 
@@ -62,9 +62,8 @@ def run_case(
 
 def missing_traits(invariant: Invariant, case: Case) -> dict[str, list[str]]:
     """Return the traits that an invariant needs and features of the case take away: `{trait: features}`."""
-    taken = {name: feature(name).taken(parameters) for name, parameters in case.features.items()}
     missing: dict[str, list[str]] = {}
-    for name, traits in taken.items():
+    for name, traits in taken_by(case).items():
         for trait in sorted(traits & invariant.needs):
             missing.setdefault(trait, []).append(name)
     return missing

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, formula, rounding
+from verify_attention import departures, formula, rounding, structure
 from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Latent, Sides, Trait
 from verify_attention.pipeline import CORE, biased_keys, biased_queries, mixed_values, scaled_scores
 from verify_attention.plugins import feature
@@ -50,8 +50,7 @@ def may_lose_the_key_bias(case: Case, latent: Latent) -> bool:
     turned = case.d_k - latent.W_UK.shape[-1]
     if "key_shifts" in case.features or (case.bK[:, :turned] != case.bK[:1, :turned]).any():
         return False
-    others = [feature(name).taken(given) for name, given in case.features.items() if name != ROTATION]
-    return not case.bK[:, turned:].any() or not any(traits & SHIFT for traits in others)
+    return not case.bK[:, turned:].any() or not departures.taken(structure.without(case, ROTATION)) & SHIFT
 
 
 def absorbed(case: Case, latent: Latent) -> Case:

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import formula, mistakes, rounding, selection
+from verify_attention import departures, formula, mistakes, rounding, selection
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, merged_heads
-from verify_attention.plugins import feature
 from verify_attention.roundoff import accumulated
 
 
@@ -30,7 +29,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         return
     for condition in CONDITIONS:
         yield _by_heads(case.under(condition), case.W_O, attend, f"layer[{condition}] − Σ_h o_h·W_O[h]")
-    if case.bV is not None and _rows_sum_to_one(case):
+    if case.bV is not None and "rows sum to one" not in departures.taken(case):
         yield _without_bias(case.under("qk"), case.W_O, case.bV[case.kv_head], attend)
 
 
@@ -75,10 +74,6 @@ def _bound(case: Case, projection: Array) -> Array:
         summed = error + 2 * accumulated(projection[..., 0].size + 4) * (size + error)
         bound: Array = (summed @ np.abs(projection)).sum(axis=0)
     return np.nan_to_num(bound, nan=np.inf, posinf=np.inf)
-
-
-def _rows_sum_to_one(case: Case) -> bool:
-    return not any("rows sum to one" in feature(name).taken(given) for name, given in case.features.items())
 
 
 def without_a_transpose(projection: Array, output: Array) -> Array:
