@@ -60,7 +60,7 @@ SEEN = {
     # cache
     "unused zero slots attended": (
         "one-pass-equals-step-by-step",
-        "unused slots of the cache, which hold zeros, are attended",
+        "the last block of four keys is filled up with zeros, which are attended",
     ),
     "cached keys rotated again": (
         "one-pass-equals-step-by-step",
@@ -69,7 +69,7 @@ SEEN = {
     # hidden keys
     "last block padded with zero keys": (
         "duplicated-keys-change-nothing",
-        "the last block of four keys is padded with keys of zeros",
+        "the last block of four keys is filled up with zeros, which are attended",
     ),
     "one undeclared zero key": ("softmax-ignores-a-row-shift", "an undeclared key of zeros takes a share"),
     # scores and softmax
@@ -77,7 +77,7 @@ SEEN = {
     "ALiBi sign reversed": ("score-bias-moves-log-odds", "the sign of ALiBi is reversed"),
     "scale on the weights": ("scale-folds-into-queries", "the scale is applied to the weights as well"),
     "running maximum from 0": ("weights-sum-to-one", "the running maximum starts at 0"),
-    "one maximum for all rows": ("each-query-stands-alone", "one maximum serves all rows"),
+    "one maximum for all rows": ("each-query-stands-alone", "one maximum serves all rows of a head"),
     "softmax over the query axis": ("each-query-stands-alone", "softmax runs over the query axis"),
 }
 

@@ -106,7 +106,7 @@ def test_faults_are_caught_by_the_output_alone(name: str, mistake: str) -> None:
     ("name", "mistake"),
     [
         ("query-rows-permute", "the running maximum of a row is kept for the next"),
-        ("each-query-stands-alone", "one maximum serves all rows"),
+        ("each-query-stands-alone", "one maximum serves all rows of a head"),
     ],
 )
 def test_a_maximum_of_another_row_is_caught_where_rows_are_far_apart(name: str, mistake: str) -> None:

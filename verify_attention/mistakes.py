@@ -7,8 +7,18 @@ from collections.abc import Callable
 import numpy as np
 
 from verify_attention.departures import visible
-from verify_attention.model import Array, Case, Trace
-from verify_attention.pipeline import CORE, biased_queries, mixed_values, scaled_scores, softmax, uncovered
+from verify_attention.model import Array, Case, Column, Trace
+from verify_attention.pipeline import (
+    CORE,
+    added_columns,
+    biased_queries,
+    changed_scores,
+    mixed_values,
+    scaled_scores,
+    softmax,
+    uncovered,
+)
+from verify_attention.structure import without
 
 
 def _with_peak(peak: Callable[[Array], Array]) -> Callable[[Array], tuple[Array, Array]]:
@@ -34,6 +44,12 @@ def undeclared_zero_key(scores: Array) -> tuple[Array, Array]:
     """Let one key with a score of 0 take its share, and hide it."""
     weights, lse = softmax(np.concatenate([scores, np.zeros_like(scores[..., :1])], axis=-1))
     return weights[..., :-1], lse
+
+
+def filled_up_with_zero_keys(case: Case, queries: Array) -> list[Column]:
+    """Attend to keys of zeros that fill up the last block of four: padding, or the unused slots of a cache."""
+    missing = -case.keys.shape[1] % 4
+    return added_columns(case, queries) + [Column(np.zeros(case.scores_shape[:2]))] * missing
 
 
 def over_queries(scores: Array) -> tuple[Array, Array]:
@@ -79,6 +95,35 @@ def values_without_bias(case: Case, weights: Array) -> Array:
 def scale_of_the_width(case: Case, queries: Array, keys: Array) -> Array:
     """Divide by √d_k whatever the scale."""
     return scaled_scores(case.but(scale=case.d_k**-0.5), queries, keys)
+
+
+def frequencies_of_the_width(case: Case) -> Trace:
+    """Turn the right channels by base^(−2t/d_k) instead of base^(−2t/rotary_dims)."""
+    own = case.features.get("rope")
+    if own is None:
+        return CORE(case)
+    base = own["base"] ** (own["rotary_dims"] / case.d_k)
+    return CORE(case.but(features={**case.features, "rope": {**own, "base": base}}))
+
+
+def score_bias_first(case: Case, scores: Array) -> Array:
+    """Add the score bias before temperature and cap."""
+    return changed_scores(without(case, "score_bias"), scores + case.features.get("score_bias", 0.0))
+
+
+def score_bias_scaled_along(case: Case) -> Trace:
+    """Multiply the score bias by the scale."""
+    if "score_bias" not in case.features:
+        return CORE(case)
+    return CORE(case.but(features={**case.features, "score_bias": case.features["score_bias"] * case.scale}))
+
+
+def mask_of_the_first_head(case: Case) -> Trace:
+    """Hide in all heads what the mask hides in head 0."""
+    mask = case.features.get("mask")
+    if mask is None:
+        return CORE(case)
+    return CORE(case.but(features={**case.features, "mask": np.broadcast_to(mask[:1], mask.shape)}))
 
 
 def masked_after_softmax(case: Case) -> Trace:

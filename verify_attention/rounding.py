@@ -36,6 +36,8 @@ from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case
 from verify_attention.roundoff import TINIEST, UNIT, accumulated
 
+SMALLEST = 1e-290  # of the weights that are compared by their logarithms
+
 
 @once_per_case
 def scores(case: Case) -> Array:

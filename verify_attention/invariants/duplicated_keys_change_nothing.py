@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, formula, rounding, selection
-from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Sides
-from verify_attention.pipeline import CORE, added_columns, changed_scores, scaled_scores
+from verify_attention import departures, formula, mistakes, rounding, selection
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.pipeline import CORE, changed_scores, scaled_scores
 from verify_attention.roundoff import UNIT
 
 LOG_2 = np.log(2.0)
@@ -45,17 +45,6 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         )
 
 
-def padded(case: Case, queries: Array) -> list[Column]:
-    """Fill the last block of four with keys of zeros, which take their share."""
-    missing = -case.keys.shape[1] % 4
-    return added_columns(case, queries) + [Column(np.zeros(case.scores_shape[:2]))] * missing
-
-
-def one_zero_key(case: Case, queries: Array) -> list[Column]:
-    """Let one key of zeros take its share."""
-    return [*added_columns(case, queries), Column(np.zeros(case.scores_shape[:2]))]
-
-
 def by_length(case: Case, queries: Array, keys: Array) -> Array:
     """Multiply scores by the logarithm of the number of keys."""
     return scaled_scores(case, queries, keys) * np.log(case.keys.shape[1] + 1)
@@ -78,8 +67,11 @@ INVARIANT = Invariant(
     whole=True,
     sides=sides,
     faults=(
-        Fault("an undeclared key of zeros takes a share", CORE.but(columns=one_zero_key)),
-        Fault("the last block of four keys is padded with keys of zeros", CORE.but(columns=padded)),
+        Fault("an undeclared key of zeros takes a share", CORE.but(softmax=mistakes.undeclared_zero_key)),
+        Fault(
+            "the last block of four keys is filled up with zeros, which are attended",
+            CORE.but(columns=mistakes.filled_up_with_zero_keys),
+        ),
         Fault("scores are multiplied by the logarithm of the number of keys", CORE.but(scores=by_length)),
         Fault("only the eight largest scores of a row count", CORE.but(change=strongest_eight)),
     ),

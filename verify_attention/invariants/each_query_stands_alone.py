@@ -92,7 +92,7 @@ INVARIANT = Invariant(
     sides=sides,
     faults=(
         Fault("softmax runs over the query axis", CORE.but(softmax=mistakes.over_queries)),
-        Fault("one maximum serves all rows", CORE.but(softmax=mistakes.one_maximum_for_a_head)),
+        Fault("one maximum serves all rows of a head", CORE.but(softmax=mistakes.one_maximum_for_a_head)),
         Fault("the mean query is taken off all queries", CORE.but(queries=centred_queries)),
         Fault("the future is hidden where there is more than one query", CORE.but(change=causal_with_many)),
     ),

@@ -15,7 +15,7 @@ import numpy as np
 
 from verify_attention import formula, mistakes, rounding, selection, structure
 from verify_attention.agreement import BOUNDS, agreement
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Trace
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, softmax
 
 Part: TypeAlias = Literal["output", "weights"]
@@ -93,14 +93,6 @@ def averaged(scores: Array) -> tuple[Array, Array]:
     return np.broadcast_to(weights.mean(axis=0), weights.shape).copy(), lse
 
 
-def mask_of_the_first_head(case: Case) -> Trace:
-    """Hide in all heads what the mask hides in head 0."""
-    mask = case.features.get("mask")
-    if mask is None:
-        return CORE(case)
-    return CORE(case.but(features={**case.features, "mask": np.broadcast_to(mask[:1], mask.shape)}))
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -116,7 +108,7 @@ INVARIANT = Invariant(
         Fault("the Q bias of head 0 is used for all heads", CORE.but(queries=mistakes.query_bias_of_the_first_head)),
         Fault("the weights of all heads are averaged", CORE.but(softmax=averaged)),
         Fault("heads are merged without a transpose", CORE.but(mix=mistakes.merged_without_transpose)),
-        Fault("one maximum is taken off all heads", CORE.but(softmax=mistakes.one_maximum_for_all)),
-        Fault("the mask of head 0 is used for all heads", mask_of_the_first_head),
+        Fault("one maximum serves all heads", CORE.but(softmax=mistakes.one_maximum_for_all)),
+        Fault("the mask of head 0 is used for all heads", mistakes.mask_of_the_first_head),
     ),
 )

@@ -155,11 +155,6 @@ def transposed(case: Case, scores: Array) -> Array:
     return np.where(flags, uncovered(case, scores), departures.hidden_score(case))
 
 
-def of_the_first_head(case: Case, scores: Array) -> Array:
-    """Use the mask of head 0 for all heads."""
-    return np.where(seen(case)[:1], uncovered(case, scores), departures.hidden_score(case))
-
-
 def capped_after_the_mask(case: Case, scores: Array) -> Array:
     """Hide first, and let features act on −∞."""
     return uncovered(case, np.where(seen(case), scores, departures.hidden_score(case)))
@@ -193,7 +188,7 @@ INVARIANT = Invariant(
         Fault("hidden scores are −1e-9", filled(-1e-9)),
         Fault("−1e4 is added to hidden scores", CORE.but(change=lambda c, s: uncovered(c, s) - 1e4 * ~seen(c))),
         Fault("the mask is read transposed where Tq = Tk", CORE.but(change=transposed)),
-        Fault("the mask of head 0 is used for all heads", CORE.but(change=of_the_first_head)),
+        Fault("the mask of head 0 is used for all heads", mistakes.mask_of_the_first_head),
         Fault("the cap comes after the mask", CORE.but(change=capped_after_the_mask)),
         Fault("weights are masked after the softmax", mistakes.masked_after_softmax),
         Fault("the maximum is taken before the mask", maximum_of_all),

@@ -13,9 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from verify_attention import departures, rounding, selection
-from verify_attention.model import Array, Case, Column, Fault, Implementation, Invariant, Sides, Trace
-from verify_attention.pipeline import CORE, added_columns, biased_keys, biased_queries
+from verify_attention import departures, mistakes, rounding, selection
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Trace
+from verify_attention.pipeline import CORE, biased_keys, biased_queries
 
 
 def applies(case: Case) -> str | None:
@@ -102,12 +102,6 @@ def skipped_with_a_cache(case: Case) -> Trace:
     return CORE(case.but(features=features))
 
 
-def unused_slots(case: Case, queries: Array) -> list[Column]:
-    """Attend to the unused slots of a cache of whole blocks of four, which hold zeros."""
-    slots = -case.keys.shape[1] % 4
-    return added_columns(case, queries) + [Column(np.zeros(case.scores_shape[:2]))] * slots
-
-
 def rotated_again(case: Case) -> Array:
     """Turn cached keys once more by their positions."""
     own = case.features.get("rope")
@@ -150,7 +144,10 @@ INVARIANT = Invariant(
     faults=(
         Fault("causality is skipped where there is a cache", skipped_with_a_cache),
         Fault("causality is measured from the upper left", changed(lambda _case: {"causal": "upper-left"})),
-        Fault("unused slots of the cache, which hold zeros, are attended", CORE.but(columns=unused_slots)),
+        Fault(
+            "the last block of four keys is filled up with zeros, which are attended",
+            CORE.but(columns=mistakes.filled_up_with_zero_keys),
+        ),
         Fault("cached keys are rotated again at each step", CORE.but(keys=rotated_again)),
         Fault("a step's queries are rotated as if they were the first", CORE.but(queries=positions_from_zero)),
         Fault("ALiBi measures distances as if a step's queries were the first", CORE.but(change=distances_from_zero)),

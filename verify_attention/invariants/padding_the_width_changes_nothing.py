@@ -54,12 +54,6 @@ def whole_width(case: Case) -> Trace:
     return _with(case, "rope", rotary_dims=case.d_k - case.d_k % 2)
 
 
-def frequencies_of_the_width(case: Case) -> Trace:
-    """Turn the right channels by base^(−2t/d_k) instead of base^(−2t/rotary_dims)."""
-    own = case.features.get("rope")
-    return CORE(case) if own is None else _with(case, "rope", base=own["base"] ** (own["rotary_dims"] / case.d_k))
-
-
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -74,7 +68,7 @@ INVARIANT = Invariant(
     faults=(
         Fault("the scale is taken from the width", CORE.but(scores=mistakes.scale_of_the_width)),
         Fault("all channels turn instead of the first rotary_dims", whole_width),
-        Fault("frequencies are taken from the width instead of rotary_dims", frequencies_of_the_width),
+        Fault("frequencies are taken from the width instead of rotary_dims", mistakes.frequencies_of_the_width),
         Fault("a norm of kind l2 divides by the width", lambda case: _with(case, "qk_norm", kind="rms")),
     ),
 )

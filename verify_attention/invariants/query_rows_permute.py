@@ -12,9 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import departures, rounding, selection
-from verify_attention.departures import acts, hidden_score, visible
-from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, OnScores, Sides
-from verify_attention.pipeline import CORE, biased_queries, changed_scores
+from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Sides
+from verify_attention.pipeline import CORE, biased_queries, changed_scores, uncovered
 
 
 def applies(case: Case) -> str | None:
@@ -66,10 +65,8 @@ def maximum_carried_over(scores: Array) -> tuple[Array, Array]:
 
 def mask_of_the_row_before(case: Case, scores: Array) -> Array:
     """Hide from each row what the mask hides from the row before it."""
-    seen = visible(case)
-    for act in acts(case, OnScores):
-        scores = act.core(case, scores)
-    return scores if seen is None else np.where(np.roll(seen, 1, axis=1), scores, hidden_score(case))
+    scores, seen = uncovered(case, scores), departures.visible(case)
+    return scores if seen is None else np.where(np.roll(seen, 1, axis=1), scores, departures.hidden_score(case))
 
 
 def bias_for_one_row(case: Case) -> Array:

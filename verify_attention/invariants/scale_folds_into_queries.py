@@ -50,12 +50,6 @@ def weighed(case: Case, weights: Array) -> Array:
     return mixed_values(case, weights * case.scale)
 
 
-def along(case: Case, queries: Array, keys: Array) -> Array:
-    """Add the score bias before the scale, and once again what makes the rest come out."""
-    bias = case.features.get("score_bias", 0.0)
-    return scaled_scores(case, queries, keys) + (case.scale - 1) * bias
-
-
 def unscaled_column(case: Case, queries: Array) -> list[Column]:
     """Forget the scale of an appended key."""
     return added_columns(case.but(scale=1.0), queries)
@@ -79,7 +73,7 @@ INVARIANT = Invariant(
             CORE.but(scores=lambda case, queries, keys: case.scale * scaled_scores(case, queries, keys)),
         ),
         Fault("the scale is applied to the weights as well", CORE.but(mix=weighed)),
-        Fault("the score bias is multiplied by the scale", CORE.but(scores=along)),
+        Fault("the score bias is multiplied by the scale", mistakes.score_bias_scaled_along),
         Fault("the score of an appended key is not scaled", CORE.but(columns=unscaled_column)),
     ),
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, formula, rounding, structure
+from verify_attention import departures, formula, mistakes, rounding, structure
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, changed_scores
 from verify_attention.roundoff import UNIT
@@ -67,15 +67,11 @@ def _moved(of: str, part: str, plain: Case, biased: Case, added: Array, attend: 
     return Sides(of, left, right, rounding=bound, moves=np.where(large, right, 0.0), counts=large)
 
 
-def _with_bias(case: Case, factor: float) -> Trace:
+def reversed_bias(case: Case) -> Trace:
+    """Subtract the score bias."""
     if "score_bias" not in case.features:
         return CORE(case)
-    return CORE(case.but(features={**case.features, "score_bias": case.features["score_bias"] * factor}))
-
-
-def scaled_along(case: Case) -> Trace:
-    """Multiply the score bias by the scale."""
-    return _with_bias(case, case.scale)
+    return CORE(case.but(features={**case.features, "score_bias": -case.features["score_bias"]}))
 
 
 def bias_of_the_first_head(case: Case) -> Trace:
@@ -84,11 +80,6 @@ def bias_of_the_first_head(case: Case) -> Trace:
         return CORE(case)
     bias = case.features["score_bias"]
     return CORE(case.but(features={**case.features, "score_bias": np.broadcast_to(bias[:1], bias.shape)}))
-
-
-def added_first(case: Case, scores: Array) -> Array:
-    """Add the score bias before temperature and cap."""
-    return changed_scores(structure.without(case, "score_bias"), scores + case.features.get("score_bias", 0.0))
 
 
 def _alibi(case: Case, factor: float) -> Trace:
@@ -120,10 +111,10 @@ INVARIANT = Invariant(
     vacuous="all keys of a row get the same number, or weights are too small for logarithms",
     sides=sides,
     faults=(
-        Fault("the score bias is multiplied by the scale", scaled_along),
-        Fault("the sign of the score bias is reversed", lambda case: _with_bias(case, -1.0)),
+        Fault("the score bias is multiplied by the scale", mistakes.score_bias_scaled_along),
+        Fault("the sign of the score bias is reversed", reversed_bias),
         Fault("the score bias of head 0 is used for all heads", bias_of_the_first_head),
-        Fault("the score bias is added before the cap", CORE.but(change=added_first)),
+        Fault("the score bias is added before the cap", CORE.but(change=mistakes.score_bias_first)),
         Fault("the sign of ALiBi is reversed", lambda case: _alibi(case, -1.0)),
         Fault("ALiBi counts queries from 0", CORE.but(change=queries_counted_from_0)),
     ),

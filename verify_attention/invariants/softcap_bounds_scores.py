@@ -62,7 +62,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     )
 
 
-def forgotten(case: Case, scores: Array) -> Array:
+def uncapped(case: Case, scores: Array) -> Array:
     """Leave the cap out."""
     return changed_scores(structure.without(case, "softcap"), scores)
 
@@ -70,20 +70,20 @@ def forgotten(case: Case, scores: Array) -> Array:
 def after_the_mask(case: Case, scores: Array) -> Array:
     """Cap last: hidden scores come back as −cap."""
     cap = case.features.get("softcap", np.inf)
-    found = changed_scores(structure.without(case, "softcap"), scores)
+    found = uncapped(case, scores)
     return found if cap == np.inf else cap * np.tanh(found / cap)
 
 
 def undivided(case: Case, scores: Array) -> Array:
     """Take cap·tanh(S)."""
     cap = case.features.get("softcap")
-    return changed_scores(case, scores) if cap is None else forgotten(case, cap * np.tanh(scores))
+    return changed_scores(case, scores) if cap is None else uncapped(case, cap * np.tanh(scores))
 
 
 def clipped(case: Case, scores: Array) -> Array:
     """Cut scores off at ±cap."""
     cap = case.features.get("softcap")
-    return changed_scores(case, scores) if cap is None else forgotten(case, np.clip(scores, -cap, cap))
+    return changed_scores(case, scores) if cap is None else uncapped(case, np.clip(scores, -cap, cap))
 
 
 INVARIANT = Invariant(
@@ -98,7 +98,7 @@ INVARIANT = Invariant(
     vacuous="the cap is so large that it bends no score",
     sides=sides,
     faults=(
-        Fault("the cap is forgotten", CORE.but(change=forgotten)),
+        Fault("the cap is forgotten", lambda case: CORE(structure.without(case, "softcap"))),
         Fault("the cap comes after the mask, so that hidden scores are -cap", CORE.but(change=after_the_mask)),
         Fault("scores are not divided by the cap before tanh", CORE.but(change=undivided)),
         Fault("scores are clipped instead of bent", CORE.but(change=clipped)),

@@ -14,9 +14,8 @@ from verify_attention import formula, rounding
 from verify_attention.departures import departs, one_key
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, softmax
+from verify_attention.rounding import SMALLEST
 from verify_attention.roundoff import UNIT
-
-SMALLEST = 1e-290
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -27,7 +26,8 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         top = trace.scores.argmax(axis=-1)[..., None]
         gaps = trace.scores - np.take_along_axis(trace.scores, top, axis=-1)
         logs = np.log(trace.weights)
-        small = gaps < np.log(SMALLEST) + np.log(np.exp(gaps).sum(axis=-1, keepdims=True) + added(under, trace, top))
+        total = np.exp(gaps).sum(axis=-1, keepdims=True) + added(under, trace, top)
+        small = gaps < np.log(SMALLEST) + np.log(total)
         yield Sides(
             f"log weights[{condition}], gaps to the largest score",
             logs - np.take_along_axis(logs, top, axis=-1),

@@ -15,8 +15,7 @@ from verify_attention import formula, mistakes, rounding
 from verify_attention.departures import departs
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Flags, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE
-
-SMALLEST = 1e-290
+from verify_attention.rounding import SMALLEST
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:

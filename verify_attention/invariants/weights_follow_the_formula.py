@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verify_attention import formula, rounding, structure
+from verify_attention import formula, mistakes, rounding, structure
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
-from verify_attention.pipeline import CORE, biased_keys, changed_scores
+from verify_attention.pipeline import CORE, biased_keys
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -35,15 +35,6 @@ def turned_by_the_other_layout(case: Case) -> Array:
     return biased_keys(case.but(features={**case.features, "rope": {**own, "layout": other}}))
 
 
-def frequencies_of_the_whole_width(case: Case) -> Case:
-    """Take the frequencies of partial rotation from the head's width."""
-    own = case.features.get("rope")
-    if own is None:
-        return case
-    base = own["base"] ** (own["rotary_dims"] / case.d_k)
-    return case.but(features={**case.features, "rope": {**own, "base": base}})
-
-
 def bias_added_behind(case: Case, name: str) -> Case:
     """Add the biases on the other side of a feature."""
     own = case.features.get(name)
@@ -51,13 +42,6 @@ def bias_added_behind(case: Case, name: str) -> Case:
         return case
     other = {"before": "after", "after": "before"}[own["bias"]]
     return case.but(features={**case.features, name: {**own, "bias": other}})
-
-
-def capped_after_the_bias(case: Case, scores: Array) -> Array:
-    """Add the score bias before the cap."""
-    bias = case.features.get("score_bias")
-    plain = structure.without(case, "score_bias")
-    return changed_scores(plain, scores if bias is None else scores + bias)
 
 
 INVARIANT = Invariant(
@@ -69,14 +53,11 @@ INVARIANT = Invariant(
     sides=sides,
     faults=(
         Fault("keys are rotated in the other layout", CORE.but(keys=turned_by_the_other_layout)),
-        Fault(
-            "partial rotation takes its frequencies from the head's width",
-            lambda case: CORE(frequencies_of_the_whole_width(case)),
-        ),
+        Fault("frequencies are taken from the width instead of rotary_dims", mistakes.frequencies_of_the_width),
         Fault("biases are added behind the rotation", lambda case: CORE(bias_added_behind(case, "rope"))),
         Fault("biases are added on the other side of the norm", lambda case: CORE(bias_added_behind(case, "qk_norm"))),
         Fault("the norm is forgotten", lambda case: CORE(structure.without(case, "qk_norm"))),
-        Fault("the score bias is added before the cap", CORE.but(change=capped_after_the_bias)),
+        Fault("the score bias is added before the cap", CORE.but(change=mistakes.score_bias_first)),
         Fault("the cap is forgotten", lambda case: CORE(structure.without(case, "softcap"))),
         Fault("the temperature is forgotten", lambda case: CORE(structure.without(case, "temperature"))),
         Fault("the sink is forgotten", lambda case: CORE(structure.without(case, "sink"))),

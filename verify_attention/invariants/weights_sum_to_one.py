@@ -53,7 +53,7 @@ INVARIANT = Invariant(
         Fault("softmax runs over the query axis", CORE.but(softmax=mistakes.over_queries)),
         Fault("no maximum is subtracted", CORE.but(softmax=mistakes.no_maximum)),
         Fault("the running maximum starts at 0", CORE.but(softmax=mistakes.maximum_from_zero)),
-        Fault("one maximum serves all rows", CORE.but(softmax=mistakes.one_maximum_for_all)),
+        Fault("one maximum serves all heads", CORE.but(softmax=mistakes.one_maximum_for_all)),
         Fault("the weights are scaled after softmax", CORE.but(softmax=scaled_after_softmax)),
     ),
 )
