@@ -139,7 +139,7 @@ REASONS: list[tuple[str, Callable[[], Case], str]] = [
     (
         "one-pass-equals-step-by-step",
         lambda: featured(causal="lower-right", normaliser={"kind": "top-k", "k": 3}),
-        "top-k keeps more keys than there are at the first step",
+        "more keys keep a weight than there are at the first step",
     ),
     ("keys-permute-freely", lambda: featured(sizes={"Tk": 1}, softcap=2.0), "there is one key"),
     (
@@ -147,14 +147,14 @@ REASONS: list[tuple[str, Callable[[], Case], str]] = [
         lambda: featured(normaliser={"kind": "top-k", "k": 2}, mask=np.ones((6, 4, 5), dtype=bool)).but(
             q=np.zeros((6, 4, 7)), bQ=np.zeros((6, 7))
         ),
-        "top-k has to choose between scores that are equal",
+        "which keys keep a weight is decided between scores that are equal",
     ),
     ("query-rows-permute", lambda: featured(sizes={"Tq": 1}, softcap=2.0), "there is one query"),
     ("each-query-stands-alone", lambda: featured(sizes={"Tq": 1}, softcap=2.0), "there is one query"),
     (
         "masked-keys-have-no-say",
         lambda: featured(normaliser={"kind": "top-k", "k": 5}),
-        "top-k keeps more keys than there are without one",
+        "more keys keep a weight than there are without one",
     ),
     (
         "masked-keys-have-no-say",

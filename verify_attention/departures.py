@@ -77,6 +77,11 @@ def has_lse(case: Case) -> bool:
     return not any(acts(case, Normalises))
 
 
+def kept(case: Case) -> int | None:
+    """Return how many keys of a row keep a weight, whatever their scores; None: any number."""
+    return next((act.kept(case) for act in acts(case, Normalises)), None)
+
+
 def hidden_score(case: Case) -> float:
     """Return the score of what is hidden: −∞, unless a feature fills it."""
     return next((act.score(case) for act in acts(case, Fills)), -np.inf)

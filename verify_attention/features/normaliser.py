@@ -138,6 +138,16 @@ def many(case: Case, scores: Estimate) -> Array:
     return near.sum(axis=-1, keepdims=True).astype(np.float64)
 
 
+def kept(case: Case) -> int | None:
+    """Return the k of top-k."""
+    return case.features["normaliser"].get("k")
+
+
+def exponential(case: Case) -> bool:
+    """Say that all but sparsemax take exponentials."""
+    return case.features["normaliser"]["kind"] != "sparsemax"
+
+
 def takes_with(parameters: Any) -> frozenset[Trait]:
     """Say that sparsemax and top-k keep what sigmoid takes."""
     return TAKES if parameters["kind"] == "sigmoid" else frozenset({"exponential weights"})
@@ -147,7 +157,7 @@ TAKES: frozenset[Trait] = frozenset({"exponential weights", "rows sum to one", "
 FEATURE = Feature(
     __name__,
     __doc__,
-    act=Normalises(core, formula, many),
+    act=Normalises(core, formula, many, kept, exponential),
     order=90,
     why="sigmoid weighs each score by itself; sparsemax and top-k ignore a common shift, as softmax does",
     takes=TAKES,

@@ -84,6 +84,11 @@ def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
     return Vectors(result, np.abs(result), spread)
 
 
+def depends_on_width(case: Case) -> bool:
+    """Say that a mean over channels divides by their number, and a length does not."""
+    return case.features["qk_norm"]["kind"] != "l2"
+
+
 def takes_with(parameters: Any) -> frozenset[Trait]:
     """Say that a norm before the bias takes nothing."""
     return TAKES if parameters["bias"] == "before" else frozenset()
@@ -93,7 +98,7 @@ TAKES: frozenset[Trait] = frozenset({"bilinear scores", "common key shift"})
 FEATURE = Feature(
     __name__,
     __doc__,
-    act=OnVectors(normalised, formula, place, linear=False),
+    act=OnVectors(normalised, formula, place, linear=False, depends_on_width=depends_on_width),
     order=20,
     why="a norm after the bias divides each key by a number of its own, but LayerNorm takes out a bias that all "
     "channels share; before the bias a norm knows nothing of it",

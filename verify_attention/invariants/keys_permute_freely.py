@@ -18,12 +18,12 @@ from verify_attention.pipeline import CORE, biased_keys, changed_scores
 
 
 def applies(case: Case) -> str | None:
-    """Ask for two keys, and for scores among which a top-k need not choose by their order."""
+    """Ask for two keys, and for scores among which none is chosen by its place."""
     if case.keys.shape[1] < 2:
         return "there is one key, which has one order"
-    if "k" in case.features.get("normaliser", {}):
+    if departures.kept(case) is not None:
         sure = np.isfinite(rounding.weights(case.under("qk"))).all()
-        return None if sure else "top-k has to choose between scores that are equal, or nearly so"
+        return None if sure else "which keys keep a weight is decided between scores that are equal, or nearly so"
     return None
 
 
@@ -100,7 +100,7 @@ INVARIANT = Invariant(
     formula="output(K[π], V[π]) = output(K, V), and weights(K[π])_iπ(j) = weights(K)_ij",
     source="the definition of attention: sums over keys",
     applies=applies,
-    where="the case has two keys, and no tie that a top-k decides",
+    where="the case has two keys, and no tie decides which of them keep a weight",
     on_request=True,
     whole=True,
     sides=sides,

@@ -33,9 +33,8 @@ NO_KEY = "no key can be hidden without leaving a row with none"
 
 def applies(case: Case) -> str | None:
     """Ask for a key without which every row still sees one."""
-    normaliser = case.features.get("normaliser", {})
-    if normaliser.get("k", 0) > case.keys.shape[1] - 1:
-        return "top-k keeps more keys than there are without one"
+    if (departures.kept(case) or 0) > case.keys.shape[1] - 1:
+        return "more keys keep a weight than there are without one"
     return NO_KEY if spare_key(case) is None else None
 
 

@@ -24,8 +24,8 @@ def applies(case: Case) -> str | None:
         return "the case is not causal from the lower right, where the last query stands at the last key"
     if case.q.shape[1] < 2:
         return "there is one query, and one step"
-    if case.features.get("normaliser", {}).get("k", 0) > case.aligned[0] + 1:
-        return "top-k keeps more keys than there are at the first step"
+    if (departures.kept(case) or 0) > case.aligned[0] + 1:
+        return "more keys keep a weight than there are at the first step"
     return None
 
 

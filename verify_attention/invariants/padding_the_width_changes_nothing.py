@@ -11,18 +11,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import mistakes, selection, structure
+from verify_attention import departures, mistakes, selection, structure
 from verify_attention.agreement import agreement
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Trace
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, OnVectors, Sides, Trace
 from verify_attention.pipeline import CORE
 
 MORE = 3  # channels: an odd number changes the parity of the width too
 
 
 def applies(case: Case) -> str | None:
-    """Ask for no norm that divides by the width."""
-    if case.features.get("qk_norm", {}).get("kind") in {"rms", "layer"}:
-        return "a norm of this kind depends on the width"
+    """Ask for vectors on which nothing acts that divides by the width."""
+    if any(act.depends_on_width(case) for act in departures.acts(case, OnVectors)):
+        return "what acts on the vectors depends on the width"
     return None
 
 
@@ -60,7 +60,7 @@ INVARIANT = Invariant(
     formula="attention(q ⊕ 0, k ⊕ 0) at the scale s = attention(q, k) at the scale s",
     source="the definition of each feature",
     applies=applies,
-    where="there is no norm of kind rms or layer",
+    where="nothing that acts on the vectors depends on the width, as a norm of kind rms or layer does",
     on_request=True,
     whole=True,
     vacuous="the products of each row are all equal, whatever the width",

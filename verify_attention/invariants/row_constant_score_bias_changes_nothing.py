@@ -14,7 +14,7 @@ import numpy as np
 
 from verify_attention import departures, mistakes, rounding, structure
 from verify_attention.agreement import agreement
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Trace
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Normalises, Sides, Trace
 from verify_attention.pipeline import CORE
 from verify_attention.roundoff import UNIT
 
@@ -34,7 +34,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     yield from agreement(given, moved, attend, of=", ±30", parts=("output",))
     identity = structure.showing_weights(given)
     far, _ = shifted(identity, 768.0)
-    exponential = case.features.get("normaliser", {}).get("kind") != "sparsemax"
+    exponential = all(act.exponential(case) for act in departures.acts(case, Normalises))
     if exponential:
         yield from agreement(identity, far, attend, of=" with identity values, ±768", parts=("output",), far=True)
     yield from agreement(given, moved, attend, of=", ±30", parts=("weights",))

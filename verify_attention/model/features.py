@@ -48,13 +48,15 @@ class OnVectors(NamedTuple):
     """An act on queries and keys: `core(case, side, vectors)`, with the biases added before it or after.
 
     `place` of the parameters is below 0 where the act comes before the biases, and above 0 where it comes after; the
-    acts follow each other by it. A `linear` act turns sums into sums.
+    acts follow each other by it. A `linear` act turns sums into sums. `depends_on_width` says whether further channels
+    of zeros change it.
     """
 
     core: Callable[[Case, Side, Array], Array]
     formula: Callable[[Case, Side, Vectors], Vectors]
     place: Callable[[Any], int]
     linear: bool
+    depends_on_width: Callable[[Case], bool] = lambda _case: False
 
 
 class OnScores(NamedTuple):
@@ -91,12 +93,16 @@ class AddsColumn(NamedTuple):
 class Normalises(NamedTuple):
     """An act that stands for softmax: `core(case, scores)` returns the weights, and has no LSE.
 
-    `many(case, scores)` is how many weights of a row may be off by the error of one at once, `[H, Tq, 1]`.
+    `many(case, scores)` is how many weights of a row may be off by the error of one at once, `[H, Tq, 1]`. `kept(case)`
+    is how many keys of a row keep a weight; None: any number. `exponential(case)` says whether it takes exponentials of
+    scores, for which code needs each row's maximum.
     """
 
     core: Callable[[Case, Array], Array]
     formula: Callable[[Case, Estimate], Estimate]
     many: Callable[[Case, Estimate], Array]
+    kept: Callable[[Case], int | None]
+    exponential: Callable[[Case], bool]
 
 
 class Shape(NamedTuple):
