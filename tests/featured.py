@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from making import random_case
 
-from verify_attention.departures import visible
+from verify_attention.departures import feature, visible
 from verify_attention.model import AddsColumn, Case, Fills, Hides, Normalises
-from verify_attention.plugins import feature
 
 
 def some(draw: np.random.Generator, *choices: Any) -> Any:

@@ -18,9 +18,9 @@ from making import random_case, rng
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
+from verify_attention.departures import feature
 from verify_attention.model import Case
 from verify_attention.pipeline import CORE
-from verify_attention.plugins import feature
 
 LIMIT = 1e-12
 OPSET = 25

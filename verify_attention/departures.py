@@ -6,7 +6,9 @@ them; the scale; what acts on the scores; the mask; the normalisation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
 from typing import TypeVar
 
 import numpy as np
@@ -24,9 +26,22 @@ from verify_attention.model import (
     OnVectors,
     Trait,
 )
-from verify_attention.plugins import feature
+from verify_attention.registry import names
 
 Act = TypeVar("Act", OnVectors, OnScores, Hides, Fills, AddsColumn, Normalises)
+
+
+@cache
+def feature(name: str) -> Feature:
+    """Return one feature by the name that a case gives it, and load no other."""
+    found: Feature = import_module(f"verify_attention.features.{name}").FEATURE
+    return found
+
+
+def features_among(given: Iterable[object]) -> list[Feature]:
+    """Return the features that are among some names, in the order in which they act, and load no other."""
+    known = names("verify_attention.features")
+    return sorted((feature(str(name)) for name in given if name in known), key=lambda each: each.order)
 
 
 def departs(case: Case) -> bool:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from verify_attention.departures import in_order
+from verify_attention.departures import feature, in_order
 from verify_attention.model import BLOCK, Array, Case, Hides, Indices, Latent
-from verify_attention.plugins import feature
 
 AXES = {
     "q": ("H", "Tq", "d_k"),

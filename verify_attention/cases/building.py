@@ -11,6 +11,7 @@ import numpy as np
 from verify_attention import departures, validation
 from verify_attention.cases import layers
 from verify_attention.cases.shapes import MOST_ROWS, Shapes
+from verify_attention.departures import features_among
 from verify_attention.model import (
     CONDITIONS,
     QUANTITIES,
@@ -22,7 +23,6 @@ from verify_attention.model import (
     Normalises,
     Published,
 )
-from verify_attention.plugins import features_among
 from verify_attention.validation.messages import Flaw
 from verify_attention.wording import describe, join
 

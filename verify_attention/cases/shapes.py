@@ -8,8 +8,8 @@ import numpy as np
 
 from verify_attention.cases import arrays, layers
 from verify_attention.cases.arrays import Axis, Content
+from verify_attention.departures import features_among
 from verify_attention.model import CONDITIONS, QUANTITIES, Array, Case, Feature, Latent
-from verify_attention.plugins import features_among
 from verify_attention.validation.skeletons import finite
 from verify_attention.wording import Path, count
 

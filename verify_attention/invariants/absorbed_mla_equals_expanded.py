@@ -15,9 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import departures, formula, rounding, structure
+from verify_attention.departures import feature
 from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Latent, Sides, Trait
 from verify_attention.pipeline import CORE, biased_keys, biased_queries, mixed_values, scaled_scores
-from verify_attention.plugins import feature
 from verify_attention.products import exact_product
 from verify_attention.roundoff import UNIT, accumulated
 

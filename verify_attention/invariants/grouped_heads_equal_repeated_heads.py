@@ -14,9 +14,9 @@ import numpy as np
 
 from verify_attention import formula, selection
 from verify_attention.agreement import agreement
+from verify_attention.departures import feature
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, mixed_values
-from verify_attention.plugins import feature
 
 EQUAL = "all key-value heads are equal"
 Part: TypeAlias = Literal["output", "weights", "scores"]
