@@ -11,6 +11,7 @@ from verify_attention.model import Array, Case, Column, Trace
 from verify_attention.pipeline import (
     CORE,
     added_columns,
+    biased_keys,
     biased_queries,
     changed_scores,
     mixed_values,
@@ -74,6 +75,16 @@ def lse_in_base_two(scores: Array) -> tuple[Array, Array]:
     """Give the LSE in base two."""
     weights, lse = softmax(scores)
     return weights, lse / np.log(2)
+
+
+def queries_without_bias(case: Case) -> Array:
+    """Ignore the Q bias, and do whatever features do."""
+    return biased_queries(case.but(bQ=np.zeros_like(case.bQ)))
+
+
+def keys_without_bias(case: Case) -> Array:
+    """Ignore the K bias, and do whatever features do."""
+    return biased_keys(case.but(bK=np.zeros_like(case.bK)))
 
 
 def query_bias_of_the_first_head(case: Case) -> Array:

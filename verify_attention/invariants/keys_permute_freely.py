@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, rounding, selection
+from verify_attention import departures, mistakes, rounding, selection
 from verify_attention.heads import grouped_product
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, biased_keys, changed_scores
@@ -62,7 +62,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 def second_half_biased(case: Case) -> Array:
     """Add the K bias to the second half of the keys only."""
     keys, half = biased_keys(case).copy(), case.keys.shape[1] // 2
-    keys[:, :half] = biased_keys(case.but(bK=np.zeros_like(case.bK)))[:, :half]
+    keys[:, :half] = mistakes.keys_without_bias(case)[:, :half]
     return keys
 
 

@@ -44,7 +44,7 @@ INVARIANT = Invariant(
     vacuous="bQ·k_j is the same for every key",
     sides=sides,
     faults=(
-        Fault("the Q bias is ignored", CORE.but(queries=lambda case: case.q)),
+        Fault("the Q bias is ignored", CORE.but(queries=mistakes.queries_without_bias)),
         Fault("the Q bias of head 0 is used for all heads", CORE.but(queries=mistakes.query_bias_of_the_first_head)),
         Fault("the Q bias is added twice", CORE.but(queries=lambda case: biased_queries(case) + case.bQ[:, None])),
     ),

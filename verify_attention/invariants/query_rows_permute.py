@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import departures, rounding, selection
+from verify_attention import departures, mistakes, rounding, selection
 from verify_attention.model import Array, Case, Fault, Implementation, Indices, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_queries, changed_scores, uncovered
 
@@ -71,7 +71,7 @@ def mask_of_the_row_before(case: Case, scores: Array) -> Array:
 
 def bias_for_one_row(case: Case) -> Array:
     """Add the Q bias to the first query only."""
-    queries = biased_queries(case.but(bQ=np.zeros_like(case.bQ))).copy()
+    queries = mistakes.queries_without_bias(case).copy()
     queries[:, :1] = biased_queries(case)[:, :1]
     return queries
 

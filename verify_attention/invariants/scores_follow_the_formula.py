@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention import rounding, terms
+from verify_attention import mistakes, rounding, terms
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, biased_keys, biased_queries, scaled_scores
 
@@ -78,8 +78,8 @@ INVARIANT = Invariant(
         Fault("the scale is missing", CORE.but(scores=unscaled)),
         Fault("key-value heads are tiled, not repeated", CORE.but(scores=tiled_heads)),
         Fault("scores are held in float16", CORE.but(scores=half_precision)),
-        Fault("the Q bias is ignored", CORE.but(queries=lambda case: case.q)),
-        Fault("the K bias is ignored", CORE.but(keys=lambda case: biased_keys(case.but(bK=np.zeros_like(case.bK))))),
+        Fault("the Q bias is ignored", CORE.but(queries=mistakes.queries_without_bias)),
+        Fault("the K bias is ignored", CORE.but(keys=mistakes.keys_without_bias)),
         Fault("Q and K biases are read in the order K, Q", lambda case: CORE(read_as_key_query_value(case))),
         Fault("without a K bias its slot is left uninitialised", CORE.but(keys=uninitialised_key_bias)),
         Fault(
