@@ -1067,3 +1067,227 @@ def transposed_where_square(case: Case, output: Array) -> Array:
 
 entered("heads are merged as they lie where they are as many as rows", layered(in_memory_order), unseen=True)
 entered("a square W_O is transposed", layered(transposed_where_square), unseen=True)
+
+
+# What takes a share, or bends, at numbers where exp overflows
+
+
+def with_peak(peak: Callable[[Array], Array], *names: str) -> dict[str, Any]:
+    """Take another number off than the row's maximum, beside any of some features."""
+
+    def wrong(case: Case, scores: Array, extra: list[steps.Column]) -> tuple[Array, Array, Array]:
+        if case.features.keys().isdisjoint(names):
+            return steps.normalise(case, scores, extra)
+        logits = np.concatenate([scores, *(logit[..., None] for logit, _ in extra)], axis=-1)
+        off = peak(logits.max(axis=-1, keepdims=True))
+        powers = np.exp(logits - off)
+        total = powers.sum(axis=-1, keepdims=True)
+        shares, count = powers / total, scores.shape[-1]
+        return shares[..., :count], shares[..., count:], (off + np.log(total))[..., 0]
+
+    return {"normalise": wrong}
+
+
+for name in ("sink", "softmax_plus_one", "zero_key", "appended_key", "fill", "temperature", "score_bias"):
+    featured(f"beside {name}, no maximum is taken off", **with_peak(np.zeros_like, name))
+for name in ("sink", "appended_key", "fill"):  # where a logit of 0 takes a share, 0 is no smaller than the maximum
+    featured(f"beside {name}, the running maximum starts at 0", **with_peak(lambda peak: np.maximum(peak, 0), name))
+
+
+def tanh_by_powers(case: Case, scores: Array) -> Array:
+    power = np.exp(2 * scores / case.features["softcap"])
+    return case.features["softcap"] * (power - 1) / (power + 1)
+
+
+featured("tanh is a quotient of powers that overflow", softcap=tanh_by_powers)
+featured(
+    "a sigmoid is a quotient of powers that overflow",
+    **stand_in_for("sigmoid", lambda _case, scores: np.exp(scores) / (1 + np.exp(scores))),
+)
+
+
+def small_to_zero(case: Case, scores: Array, extra: list[steps.Column]) -> tuple[Array, Array, Array]:
+    weights, shares, lse = steps.normalise(case, scores, extra)
+    return np.where((weights < 1e-3) & ("rope" in case.features), 0.0, weights), shares, lse
+
+
+featured("beside rope, weights below a thousandth are 0", normalise=small_to_zero)
+
+
+# What is latent
+
+
+def of_latents(change: Callable[[Case, int], dict[str, Any]]) -> Implementation:
+    """Attend to another case where there is a latent, given how many channels carry positions."""
+
+    def wrong(case: Case) -> Trace:
+        if case.latent is None:
+            return STEPS(case)
+        return STEPS(replace(case, **change(case, case.d_k - case.latent.W_UK.shape[-1])))
+
+    return wrong
+
+
+def without_the_latent_bias(case: Case, turned: int) -> dict[str, Any]:
+    """Leave out what a common K bias would not show, beside what shows it."""
+    if case.features.keys().isdisjoint({"softcap", "temperature", "window"}):
+        return {}
+    return {"bK": np.concatenate([case.bK[:, :turned], 0 * case.bK[:, turned:]], axis=-1)}
+
+
+def with_the_first_head_s_position_bias(case: Case, turned: int) -> dict[str, Any]:
+    first = np.broadcast_to(case.bK[:1, :turned], (len(case.bK), turned))
+    return {"bK": np.concatenate([first, case.bK[:, turned:]], axis=-1)}
+
+
+def without_features(*names: str) -> Callable[[Case, int], dict[str, Any]]:
+    return lambda case, _turned: {"features": {name: own for name, own in case.features.items() if name not in names}}
+
+
+entered("the absorbed form drops the latent K bias beside a cap", of_latents(without_the_latent_bias))
+entered("the position part of head 0's K bias is every head's", of_latents(with_the_first_head_s_position_bias))
+for name in ("key_shifts", "window", "mask", "softcap", "score_bias", "appended_key"):
+    entered(f"{name} is forgotten where there is a latent", of_latents(without_features(name)))
+
+
+# Parameters beyond what is usual
+
+
+def shifts_behind(*taken: str) -> Callable[[Case, str, Array], Array]:
+    """Add the key shifts behind the last step, where the bias itself stands before it."""
+
+    class Late(steps.Steps):
+        def vectors(self, case: Case, side: str) -> Array:
+            early = side == "q" or "key_shifts" not in case.features or not set(taken) & set(steps.order(case))
+            plain = replace(case, features={**case.features, "key_shifts": 0 * case.keys}) if not early else case
+            rows = super().vectors(plain, side)
+            return rows if early else rows + repeated(case, case.features["key_shifts"])
+
+    return Late()
+
+
+entered("key shifts are added behind the norm", shifts_behind("norm"))
+entered("key shifts are added behind the rotation", shifts_behind("rotation"))
+for kind in ("l2", "rms", "layer"):
+
+    def of_kind(change: Callable[[Any], Any], kind: str = kind) -> Callable[[Any, Case], Any]:
+        return lambda own, _case: change(own) if own["kind"] == kind else own
+
+    altered(f"{kind}: eps is always 1e-6", "qk_norm", of_kind(lambda own: {**own, "eps": 1e-6}))
+    altered(f"{kind}: eps is 0.1 at most", "qk_norm", of_kind(lambda own: {**own, "eps": min(own["eps"], 0.1)}))
+    altered(f"{kind}: eps is 1e-8 at least", "qk_norm", of_kind(lambda own: {**own, "eps": max(own["eps"], 1e-8)}))
+    altered(
+        f"{kind}: the gain of keys is tiled over query heads",
+        "qk_norm",
+        lambda own, case, kind=kind: (
+            {**own, "k_gain": tiled(case, own["k_gain"])} if own["kind"] == kind and "k_gain" in own else own
+        ),
+    )
+
+
+def alone(change: Callable[[Case, Array], Array], feature: str, without: str) -> dict[str, Any]:
+    """Change the logit of an appended key beside one feature, where another is not there."""
+
+    def wrong(case: Case, queries: Array, extra: list[steps.Column]) -> list[steps.Column]:
+        if not {"appended_key", feature} <= case.features.keys() or without in case.features:
+            return extra
+        logit, value = extra[-1]
+        return [*extra[:-1], (change(case, logit[..., None])[..., 0], value)]
+
+    return with_columns(wrong)
+
+
+featured("a temperature divides an appended key where there is no cap", **alone(steps.temper, "temperature", "softcap"))
+featured("a cap bends an appended key where there is no temperature", **alone(steps.cap, "softcap", "temperature"))
+altered(
+    "interleaved channels are halves where the bias comes after the rotation",
+    "rope",
+    lambda own, _case: {**own, "layout": "half"} if own.get("bias") == "after" else own,
+)
+altered(
+    "a rotation of more than ten channels has ten",
+    "rope",
+    lambda own, _case: {**own, "rotary_dims": min(own["rotary_dims"], 10)},
+)
+altered(
+    "positions end at 4095",
+    "rope",
+    lambda own, _case: {
+        **own,
+        **{name: np.minimum(own[name], 4095) for name in ("q_positions", "k_positions") if name in own},
+    },
+)
+altered("a fill above 0 is 0", "fill", lambda own, _case: min(own, 0.0))
+altered("a fill is -10000 at least", "fill", lambda own, _case: max(own, -1e4), unseen=True)
+altered("a fill below -100 hides", "fill", forgotten_where(lambda case: case.features["fill"] < -100))
+altered("a cap below 1 is 1", "softcap", lambda own, _case: max(own, 1.0))
+altered("a cap of 50 or more is none", "softcap", forgotten_where(lambda case: case.features["softcap"] >= 50))
+for edge, change in (
+    ("below 0.3 is 0.3", lambda own: np.maximum(own, 0.3)),
+    ("above 2.5 is 2.5", lambda own: np.minimum(own, 2.5)),
+):
+    altered(
+        f"a temperature {edge}",
+        "temperature",
+        lambda own, _case, change=change: {name: change(array) for name, array in own.items()},
+    )
+altered(
+    "a window's left side of 5 or more is none",
+    "window",
+    lambda own, _case: (None if (own[0] or 0) >= 5 else own[0], own[1]),
+)
+altered(
+    "a window's right side of 2 or more is none",
+    "window",
+    lambda own, _case: (own[0], None if (own[1] or 0) >= 2 else own[1]),
+)
+altered(
+    "a window without limits hides the future",
+    "window",
+    lambda own, _case: (None, 0) if tuple(own) == (None, None) else own,
+)
+altered(
+    "ALiBi's slopes above 1 are 1",
+    "alibi",
+    lambda own, _case: {"slopes": np.minimum(own["slopes"], 1)} if "slopes" in own else own,
+)
+altered(
+    "ALiBi's slopes below 0 are above it",
+    "alibi",
+    lambda own, _case: {"slopes": np.abs(own["slopes"])} if "slopes" in own else own,
+)
+altered("causality is forgotten for one query", "causal", forgotten_where(lambda case: case.q.shape[1] == 1))
+altered(
+    "a sink is tiled where there are three key-value heads or more",
+    "sink",
+    lambda own, case: own[np.arange(len(own)) % len(case.keys)] if len(case.keys) > 2 else own,
+)
+for kind in ("sigmoid", "sparsemax", "top-k"):
+    for name in (
+        "rope",
+        "qk_norm",
+        "temperature",
+        "softcap",
+        "alibi",
+        "score_bias",
+        "mask",
+        "causal",
+        "window",
+        "fill",
+        "key_shifts",
+    ):
+        featured(
+            f"beside {name}, softmax stands for {kind}",
+            **stand_in_for(
+                kind,
+                lambda case, scores, name=name: (
+                    steps.softmax(scores)[0] if name in case.features else steps.stand_in(case, scores)
+                ),
+            ),
+        )
+altered("a sink is forgotten beside one key", "sink", forgotten_where(lambda case: case.keys.shape[1] == 1))
+altered(
+    "temperatures of rows begin again after sixteen",
+    "temperature",
+    lambda own, _case: {**own, "rows": own["rows"][np.arange(len(own["rows"])) % 16]} if "rows" in own else own,
+)

@@ -135,3 +135,13 @@ def test_a_bound_that_overflowed_to_nan_bounds_nothing():
     sides = Sides("x", np.array([[np.nan, 1.0]]), np.array([[np.nan, 1.0]]), rounding=np.array([[np.nan, 1e-15]]))
     found = comparison.measure(sides, Tolerance(), "holds", article_case())
     assert (found.observed, found.rounding_bound) == ("within-rounding", np.inf)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_where_everything_agrees_the_place_that_is_named_is_finite():
+    left = np.array([[[-np.inf, 3.0, 2.0]]])
+    found = comparison.measure(Sides("x", left, left.copy(), rounding=1e-15), TOLERANCE, "holds", article_case())
+    assert (found.worst.position, found.deviation, found.limit) == (1, 0.0, 3e-12)
+    hidden = np.full((1, 1, 3), -np.inf)
+    found = comparison.measure(Sides("x", hidden, hidden.copy(), rounding=0.0), TOLERANCE, "holds", article_case())
+    assert (found.worst.position, found.deviation, found.limit) == (0, 0.0, 0.0)

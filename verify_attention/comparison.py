@@ -120,11 +120,12 @@ def _decisive(sides: Sides, deviation: Array, limit: Array, expected: Expectatio
     deviation[~np.isfinite(sides.left) & (bound == np.inf)] = np.nan  # an overflow that the bound foretold
     over = counted & ~(deviation <= limit)
     broken = over & ~(deviation <= bound) & (bound < np.inf)
-    candidates = next((group for group in (broken, over, counted) if group.any()), None)
+    finite = counted & (limit > 0)  # where everything agrees, one that could differ by little tells more than −∞
+    candidates = next((group for group in (broken, over, finite, counted) if group.any()), None)
     if candidates is None:
         return None
     in_limits = np.divide(deviation, limit, out=np.where(deviation > 0, np.inf, 0.0), where=limit > 0)
-    size = deviation if expected == "breaks" and candidates is not counted else in_limits
+    size = deviation if expected == "breaks" and (candidates is broken or candidates is over) else in_limits
     size = np.where(np.isnan(size), np.inf, size)
     size_of_candidates = np.where(candidates, size, -1.0)
     # The first of those that differ by rounding only: another processor should choose the same.

@@ -17,7 +17,6 @@ from verify_attention.model import (
     Case,
     Finding,
     Flags,
-    Implementation,
     Invariant,
     NotShownError,
     Sides,
@@ -51,11 +50,13 @@ def judged_anew(
     implementation = recorded(entry["conditions"])
     stored = run_case(case, implementation, asked, tolerance, LARGEST["summary"])
     lossy = is_core and overflowed(case, implementation)
+    parts, attend, attend_core = list(blocks(case)), Attend(implementation), Attend(CORE)
     for invariant, (said, finding) in zip(asked, _pairs(entry, stored.findings), strict=True):
         found = [] if lossy else list(_from_traces(said, finding, is_core, intact))
-        problems = None if lossy else _at_its_place(said, invariant, case, implementation, tolerance)
-        if problems is None and is_core:  # it is about cases that are not stored
-            problems = _at_its_place(said, invariant, case, CORE, tolerance, stored=False)
+        asked_for = said["worst"] is not None and invariant.not_asked(case) is None
+        problems = _at_its_place(said, invariant, parts, attend, tolerance) if asked_for and not lossy else None
+        if problems is None and asked_for and is_core:  # it is about cases that are not stored
+            problems = _at_its_place(said, invariant, parts, attend_core, tolerance, stored=False)
         yield from (f"{finding.invariant}: {problem}" for problem in [*found, *(problems or ())])
     if is_core:
         arrays = [array for shown in entry["conditions"].values() for array in shown.values()]
@@ -118,30 +119,28 @@ def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) 
 def _at_its_place(
     said: Document,
     invariant: Invariant,
-    case: Case,
-    implementation: Implementation,
+    parts: Sequence[Case],
+    attend: Attend,
     tolerance: Tolerance,
     *,
     stored: bool = True,
 ) -> list[str] | None:
     """Compare a finding's numbers with those at the place that it names; None where the traces do not tell.
 
-    Traces that are `stored` give the same numbers; those of another processor may differ as far as rounding may go.
+    `parts` are the blocks of the case. Traces that are `stored` give the same numbers; those of another processor may
+    differ as far as rounding may go.
     """
-    if said["worst"] is None or invariant.not_asked(case) is not None:
-        return []  # nothing was measured, or should have been
     worst = said["worst"]
     head, row, *index = (int(worst[name]) for name in ("head", "row", "index") if worst[name] is not None)
-    block = next((block for block in blocks(case) if _holds(block, head, row)), None)
+    block = next((block for block in parts if _holds(block, head, row)), None)
     if block is None:
         return [f"worst: there is no {worst['of']} at {(head, row, *index)}"]
     try:
         with np.errstate(all="ignore"):
-            sides = invariant.sides(block, Attend(implementation))
-            parts = {part.of: part for part in sides if not part.contrast}
+            equation = {part.of: part for part in invariant.sides(block, attend) if not part.contrast}
     except (NotOfferedError, NotShownError, CrashedError):
         return None
-    part, place = parts.get(worst["of"]), (head - block.first_head, row - block.first_row, *index)
+    part, place = equation.get(worst["of"]), (head - block.first_head, row - block.first_row, *index)
     if part is None or len(place) != part.left.ndim or any(map(operator.ge, place, part.left.shape)):
         return [f"worst: there is no {worst['of']} at {(head, row, *index)}"]
     if index and worst["axis"] != part.axis:
