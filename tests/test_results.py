@@ -27,8 +27,13 @@ def report(cases, implementation=CORE, name="core", largest=4096.0):
 
 
 @pytest.fixture(scope="module")
-def shipped():
-    return json.loads(results.encoded(report(CASES)))
+def run_of_all():
+    return report(CASES)
+
+
+@pytest.fixture(scope="module")
+def shipped(run_of_all):
+    return json.loads(results.encoded(run_of_all))
 
 
 def test_the_schema_is_a_schema_and_closed():
@@ -54,15 +59,15 @@ def test_results_of_the_shipped_cases_satisfy_the_schema_plainly_read(shipped):
     assert list(Draft202012Validator(resources.schema("results")).iter_errors(shipped)) == []
 
 
-def test_the_text_is_strict_json_that_reads_back_as_itself(shipped):
-    written = results.encoded(report(CASES))
+def test_the_text_is_strict_json_that_reads_back_as_itself(shipped, run_of_all):
+    written = results.encoded(run_of_all)
     assert json.loads(written, parse_constant=pytest.fail) == shipped
     again = seal({name: value for name, value in shipped.items() if name != "digest"})
     assert again == written
 
 
-def test_each_field_condition_and_finding_has_its_line(shipped):
-    lines = results.encoded(report(CASES)).decode().splitlines()
+def test_each_field_condition_and_finding_has_its_line(shipped, run_of_all):
+    lines = results.encoded(run_of_all).decode().splitlines()
     findings = sum(len(case["findings"]) for case in shipped["cases"])
     assert sum('"invariant":' in line for line in lines) == findings
     assert all(line.count('"invariant":') <= 1 for line in lines)
@@ -89,7 +94,8 @@ def test_what_stands_for_an_array_has_no_null_unless_the_array_has_one(given, sa
 
 
 def test_the_same_run_gives_the_same_bytes():
-    assert results.encoded(report(CASES)) == results.encoded(report(CASES))
+    some = CASES[::7]
+    assert results.encoded(report(some)) == results.encoded(report(some))
 
 
 def test_numbers_survive_to_the_last_bit(shipped):
@@ -274,13 +280,13 @@ def test_a_wrong_parameter_in_results_is_refused(feature, wrong):
 # --- sealing
 
 
-def test_an_edit_of_a_document_is_written_and_stays_its_own():
+def test_an_edit_of_a_document_is_written_and_stays_its_own(run_of_all):
     """Findings that measured nothing are one entry for many cases, in one document and no other."""
-    made = results.document(report(CASES))
+    made = results.document(run_of_all)
     edited = next(finding for finding in made["cases"][0]["findings"] if finding["worst"] is None)
     edited["reason"] = "edited by hand"
     assert '"reason":"edited by hand"' in seal(made).decode()
-    assert "edited by hand" not in results.encoded(report(CASES)).decode()
+    assert "edited by hand" not in results.encoded(run_of_all).decode()
 
 
 def test_a_finding_in_another_order_of_keys_is_sealed_as_it_is(shipped):

@@ -39,20 +39,26 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare the sum of each row's weights, and its LSE, with what scores and logits say, under each condition."""
     for condition in CONDITIONS:
         under = structure.showing_weights(case.under(condition))
-        total = np.logaddexp.reduce(formula.scores(under).value, axis=-1)
-        yield _shares(f"sum of output[{condition}] with identity values", attend(under).output, total, under)
+        due = visible_total(under)
+        yield _shares(f"sum of output[{condition}] with identity values", attend(under).output, due, under)
     for condition in CONDITIONS:
         under = case.under(condition)
         total = np.logaddexp.reduce(attend(under).scores, axis=-1)
         yield _shares(f"sum of weights[{condition}]", attend(under).weights, total, under)
-        whole = np.logaddexp(total, logits(under))
+        due = visible_total(under)
         yield Sides(
             f"lse[{condition}]",
             attend(under).lse,
-            whole,
+            np.logaddexp(total, logits(under)),
             rounding=2 * rounding.lse(under),
-            moves=whole - total,
+            moves=np.logaddexp(due, logits(under)) - due,
         )
+
+
+def visible_total(case: Case) -> Array:
+    """Return the logarithm of each row's sum of exponentials without what is added, by the formula, `[H, Tq]`."""
+    total: Array = np.logaddexp.reduce(formula.scores(case).value, axis=-1)
+    return total
 
 
 def logits(case: Case) -> Array:
@@ -63,13 +69,13 @@ def logits(case: Case) -> Array:
 
 
 def _shares(of: str, weights: Array, total: Array, case: Case) -> Sides:
-    share = np.exp(total - np.logaddexp(total, logits(case)))
+    due = visible_total(case)
     return Sides(
         of,
         weights.sum(axis=-1),
-        share,
+        np.exp(total - np.logaddexp(total, logits(case))),
         rounding=rounding.promising(2 * np.expm1(rounding.log_weights(case)))[..., 0],
-        moves=1 - share,
+        moves=-np.expm1(due - np.logaddexp(due, logits(case))),
     )
 
 
