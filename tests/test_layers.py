@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from making import random_case, rng
 
 from verify_attention import gate, resources, results, rounding, selection
-from verify_attention.cases import build_case, layers, load_cases
+from verify_attention.cases import build_case, latents, load_cases
 from verify_attention.cli import main
 from verify_attention.engine import judge, run, run_case
 from verify_attention.engine.attend import Attend, CrashedError
@@ -302,7 +302,7 @@ def test_parts_of_a_case_are_cases() -> None:
     ]
     for part in parts:
         assert part.latent is not None
-        assert list(layers.refused(part)) == []
+        assert list(latents.refused(part)) == []
     chosen = parts[1]
     assert case.W_O is not None
     assert chosen.W_O is not None
@@ -643,7 +643,7 @@ def test_a_latent_that_contradicts_the_keys_is_refused() -> None:
 
 def test_a_latent_that_does_not_fit_is_no_case() -> None:
     case = random_case(rng(), H=2, G=1).but(latent=Latent(np.ones((5, 1)), np.ones((2, 1, 3)), np.ones((2, 1, 2))))
-    assert [flaw.path for flaw in layers.refused(case)] == [("latent",)]
+    assert [flaw.path for flaw in latents.refused(case)] == [("latent",)]
 
 
 # Shipped cases

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention import departures, validation
-from verify_attention.cases import layers
+from verify_attention.cases import latents
 from verify_attention.cases.shapes import MOST_ROWS, Shapes
 from verify_attention.departures import features_among
 from verify_attention.model import (
@@ -41,8 +41,8 @@ def build(document: Any, **known: Any) -> tuple[Case | None, list[Flaw]]:
     if flaws:
         return None, flaws
     case = _with_features(_case(document, shapes, known), document, shapes)
-    flaws = [*layers.refused(case), *(_refused(case) if case.features else ())]
-    return (None, flaws) if flaws else (layers.settled(case), [])
+    flaws = [*latents.refused(case), *(_refused(case) if case.features else ())]
+    return (None, flaws) if flaws else (latents.settled(case), [])
 
 
 def _case(document: dict[str, Any], shapes: Shapes, known: dict[str, Any]) -> Case:

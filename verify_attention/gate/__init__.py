@@ -15,8 +15,9 @@ from typing import Any
 from verify_attention import results, sealing
 from verify_attention.cases import build_case
 from verify_attention.errors import CasesRefusedError
-from verify_attention.gate.anew import detail_of, is_summary, judged_anew
+from verify_attention.gate.anew import judged_anew
 from verify_attention.gate.numbers import own_numbers
+from verify_attention.gate.traces import detail_of, is_summary
 from verify_attention.model import BROKEN, Case, Invariant, Tolerance
 from verify_attention.sealing import Document
 from verify_attention.wording import join
