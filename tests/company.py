@@ -93,7 +93,9 @@ def _short(part: Any) -> Any:
         return {key: value if key == "scale" else _short(value) for key, value in part.items()}
     if isinstance(part, list | tuple):
         return [_short(value) for value in part]
-    return round(part, 2) if isinstance(part, float) else part
+    if not isinstance(part, float):
+        return part
+    return int(part) if round(part, 2) == int(part) else round(part, 2)
 
 
 if __name__ == "__main__":
@@ -102,5 +104,5 @@ if __name__ == "__main__":
     numbers = (number for number in count(1) if f"features/together::case-{number:02}" not in known)
     for document in documents(np.random.default_rng(1), set(due() - company(cases))):
         head = {"name": f"case-{next(numbers):02}", "title": f"{', '.join(document['features'])}", "tags": ["features"]}
-        text = yaml.safe_dump({**document, **head}, sort_keys=False, default_flow_style=None, width=112)
+        text = yaml.safe_dump({**head, **document}, sort_keys=False, default_flow_style=None, width=112)
         sys.stdout.write(f"---\n{text}")
