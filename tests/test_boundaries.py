@@ -170,6 +170,9 @@ def test_a_bias_that_moves_weights_only_beside_the_q_bias_is_told() -> None:
     weights = [row / row.sum() for row in powers]
     assert row.cells[KEY].broke == (pytest.approx(np.abs(weights[1] - weights[0]).max(), abs=1e-12),)
     assert row.why == 'rope takes away "common key shift"'
+    shifted = given.but(features={**given.features, "key_shifts": np.zeros(case.keys.shape)})
+    (row,) = boundary_map([shifted], CORE, Tolerance())
+    assert row.why == 'rope takes away "common key shift"'  # shifts of 0 move nothing, alone or beside the Q bias
 
 
 def test_what_cannot_be_said_of_a_case_is_no_matter_of_what_it_expects() -> None:

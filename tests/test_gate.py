@@ -9,7 +9,7 @@ import pytest
 from making import INVARIANTS, TOLERANCE, article_case, random_case, rng
 
 from verify_attention import resources, results, validation
-from verify_attention.cases import load_cases
+from verify_attention.cases import build_case, load_cases
 from verify_attention.engine import run
 from verify_attention.gate import judge
 from verify_attention.gate.baseline import unsound, worse
@@ -606,6 +606,7 @@ def test_what_rounding_leaves_open_here_is_no_pass_whatever_the_file_says():
         ("masked-keys-have-no-say", lambda finding: finding["worst"].update(axis="key")),
         ("key-bias-leaves-weights", lambda finding: finding.update(reason="vacuous: this K bias is harmless")),
         ("key-bias-leaves-weights", lambda finding: finding.update(reason=None)),
+        ("output-mixes-values-by-weight", lambda finding: finding["worst"].update(axis="key")),
         ("absorbed-mla-equals-expanded", lambda finding: finding.update(reason="nobody asked")),
     ],
 )
@@ -642,3 +643,24 @@ def test_scores_that_overflowed_are_sound():
     made = made_by(CORE, "core", case)
     assert made["cases"][0]["conditions"]["none"]["scores"] == [[[None, 1e200]]]
     assert gate(made).problems == []
+
+
+def test_a_row_s_number_has_no_axis():
+    made = copy.deepcopy(SMALL)
+    finding_on(made["cases"][0]["findings"], "weights-sum-to-one")["worst"]["axis"] = "channel"
+    assert any("worst.axis says channel, it is none" in problem for problem in gate(resealed(made)).problems)
+
+
+def test_a_case_of_a_file_is_not_said_to_be_of_another():
+    case = load_cases([resources.folder("cases") / "article" / "two-dimensions.yaml"])[0]
+    made = made_by(CORE, "core", case)
+    assert gate(made, files={case.id: case}).problems == []
+    for wrong in ("", "two-dimensions", "two-dimensions.txt"):
+        made["cases"][0]["file"] = wrong
+        assert any("its file is" in problem for problem in gate(resealed(made), files={case.id: case}).problems)
+
+
+def test_a_bound_that_overflowed_forgives_what_it_cannot_tell():
+    keys = {"keys": [[1e200, -2e200], [1, 1]], "features": {"softcap": 5, "appended_key": {"key": [2e200, -1e200]}}}
+    case = build_case({"d_k": 2, "q": [[1e200, 1e200]], "bQ": [0, 0], "bK": [0, 0], **keys}, id="far")
+    assert gate(made_by(CORE, "core", case)).problems == []

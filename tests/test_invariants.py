@@ -367,9 +367,9 @@ def test_what_a_mask_hides_is_nothing_to_a_q_bias():
     assert judge(INVARIANTS[name], case, CORE).status == "skipped"
 
 
-@pytest.mark.parametrize("positions", [[3.0, 3.0, 3.0, 3.0], [3.0, 9.0, 3.0, 1.0]])
+@pytest.mark.parametrize("positions", [[3.0, 3.0, 3.0, 3.0], [3.0, 9.0, 3.0, 1.0], [9.0, 3.0, 3.0, 1.0]])
 def test_a_bias_that_turns_with_all_visible_keys_alike_is_common(positions):
-    """Keys 1 and 3, which stand elsewhere in the second case, are hidden then."""
+    """Keys that stand elsewhere than at 3 are hidden, in the last case the first of all."""
     case = random_case(rng(81), H=4, G=2, Tq=3, Tk=4, d_k=6)
     seen = np.broadcast_to(np.equal(positions, 3.0), case.scores_shape)
     rope = {"base": 100.0, "layout": "half", "rotary_dims": 4, "bias": "before"}

@@ -13,6 +13,7 @@ from featured import completed, draw_cases, wild
 from making import INVARIANTS, article_case, random_case, rng
 
 from verify_attention import departures, resources, selection, structure
+from verify_attention.agreement import agreement
 from verify_attention.cases import load_cases
 from verify_attention.engine import judge
 from verify_attention.invariants import (
@@ -519,3 +520,14 @@ def test_values_of_any_size_have_a_future_that_has_no_say(size: float) -> None:
     assert judge(INVARIANTS["future-keys-have-no-say"], given, CORE).status == "pass"
     finding = judge(INVARIANTS["future-keys-have-no-say"], given, future_keys_have_no_say.declared("upper-left"))
     assert finding.status == "fail"
+
+
+def test_the_limit_of_what_is_posed_far_off_ends_at_a_millionth() -> None:
+    """Beyond, nothing can be told, and the finding is inconclusive."""
+    case = random_case(rng(82), H=2, G=1, Tq=3, Tk=5).but(features={"score_bias": np.zeros((2, 3, 5))})
+    loud = case.but(q=case.q * 1e12)
+    parts = list(agreement(loud, loud, CORE, parts=("weights",), far=True))
+    assert np.max(parts[0].limit) == 1e-6
+    assert np.max(parts[0].rounding) > 1e-6
+    quiet = list(agreement(case, case, CORE, parts=("weights",), far=True))
+    assert np.min(quiet[0].limit) == 1e-12

@@ -172,6 +172,8 @@ def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], No
         if on_disk.sha256 != entry["sha256"]:
             say(f"{on_disk.file} has changed since the run: its sha256 is not the one in the results")
             return None
+        if PurePosixPath(entry["file"]).name != PurePosixPath(on_disk.file).name:
+            say(f"its file is {entry['file']!r}, but its case is in {on_disk.file}")
         for place in _differences(
             entry["inputs"], results.inputs(on_disk, detail_of(_leaves(entry["inputs"]))), "inputs"
         ):

@@ -141,8 +141,8 @@ def _at_its_place(
     part, place = equation.get(worst["of"]), (head - block.first_head, row - block.first_row, *index)
     if part is None or len(place) != part.left.ndim or any(map(operator.ge, place, part.left.shape)):
         return [f"worst: there is no {worst['of']} at {(head, row, *index)}"]
-    if index and worst["axis"] != part.axis:
-        return [f"worst.axis says {worst['axis']}, it is a {part.axis}"]
+    if worst["axis"] != (part.axis if index else None):
+        return [f"worst.axis says {worst['axis']}, it is {part.axis if index else 'none'}"]
     return list(_numbers_there(said, part, place, tolerance, stored=stored))
 
 
@@ -161,6 +161,7 @@ def _numbers_there(
         return
     own = part.limit
     limit = float(comparison.limit_of(tolerance, left, right)) if own is None else comparison.bound_at(own, place)
+    limit = limit if np.isfinite(limit) else 0.0  # as where it is compared
     bound = comparison.bound_at(part.rounding, place)
     noise = 0.1 * limit if stored else limit + bound
     numbers = {"deviation": abs(left - right), "limit": limit, "rounding_bound": bound}

@@ -48,9 +48,10 @@ def explain(error: Any) -> Iterator[Flaw]:
         near = suggest(key, keys)
         many = near and len(keys) > _MANY
         message = f"is no known key{near}; {len(keys)} keys are allowed" if many else _allowed(near, keys)
-        owner = next((name for name, inner in keys.items() if key in inner.get("properties", {})), None)
-        if owner is not None:
-            message = f"is no known key here; it belongs under {owner}"
+        owners = [name for name, inner in keys.items() if key in inner.get("properties", {})]
+        if owners:
+            meant = [name for name in owners if name in found] or owners
+            message = f"is no known key here; it belongs under {join(meant, 'or')}"
         yield Flaw(path, message, at_key=True, meant=nearest(key, keys))
     elif keyword == "required":
         yield Flaw(path, "is missing; it is required", lacks=(path,))
