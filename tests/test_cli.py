@@ -457,6 +457,15 @@ def test_list_names_everything(tmp_path, capsys, monkeypatch):
     assert out.split()[:3] == ["key_shifts", "qk_norm", "rope"]
 
 
+def test_explain_knows_what_list_and_map_name(tmp_path, capsys, monkeypatch):
+    code, out, _ = inside(["explain", "core"], tmp_path, capsys, monkeypatch)
+    assert (code, "float64 core" in out) == (0, True)
+    code, _, err = inside(["explain", "MLA"], tmp_path, capsys, monkeypatch)
+    assert (code, "a row of the map: `verify-attention map -v`" in err) == (2, True)
+    _, out, _ = inside(["explain", "window"], tmp_path, capsys, monkeypatch)
+    assert "for example: features: {window: [null, 1]}" in out
+
+
 def test_explain_tells_claim_formula_derivation_and_faults(tmp_path, capsys, monkeypatch):
     _, out, _ = inside(["explain", "key-bias-leaves-weights"], tmp_path, capsys, monkeypatch)
     for part in (

@@ -93,6 +93,23 @@ def test_key_shifts_take_away_the_common_shift_and_say_what_was_measured():
     assert found["scores-follow-the-formula"].status == "pass"
 
 
+@pytest.mark.parametrize(
+    ("moved", "words"), [(0.0, "which are equal"), (1e-14, "which agree within 1e-14"), (0.5, "which differ by 0.5")]
+)
+def test_what_is_not_claimed_says_how_it_turned_out(moved, words):
+    """Whoever writes an expectation wants to know it."""
+
+    def moving(case):
+        trace = CORE(case)
+        weights = trace.weights.copy()
+        weights[0, 0, 0] += moved * ("key_shifts" in case.features)
+        return Trace(trace.output, {**trace.inside, "weights": weights})
+
+    finding = judge(LEAVES, article_case(features={"key_shifts": np.zeros((1, 3, 2))}), moving)
+    assert finding.status == "skipped"
+    assert words in finding.reason
+
+
 def test_a_control_passes_where_the_claim_breaks_and_fails_where_it_holds():
     expect = {LEAVES.name: "breaks"}
     assert judge(LEAVES, shifted_case(expect=expect), CORE).status == "pass"

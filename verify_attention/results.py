@@ -181,17 +181,12 @@ def number(value: float | None) -> float | None:
 
 
 def _finding_entries(findings: Iterable[Finding], known: dict[int, Document]) -> list[Document]:
-    """Return the entries of findings; what measured nothing has one entry in a document, known by its identity.
-
-    Most cases are not asked for the same claims, and share the findings that say so.
-    """
+    """Return the entries of findings, one in a document for the same finding: most cases share those on no claim."""
     entries = []
     for finding in findings:
         entry = known.get(id(finding))
         if entry is None:
-            entry = finding_entry(finding)
-            if finding.worst is None:
-                known[id(finding)] = entry
+            entry = known[id(finding)] = finding_entry(finding)
         entries.append(entry)
     return entries
 
