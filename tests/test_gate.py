@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from making import INVARIANTS, TOLERANCE, article_case, random_case, rng
 
-from verify_attention import resources, results, validation
+from verify_attention import __version__, resources, results, validation
 from verify_attention.cases import build_case, load_cases
 from verify_attention.engine import run
 from verify_attention.gate import judge
 from verify_attention.gate.baseline import unsound, worse
-from verify_attention.model import Published, Report, Tolerance, Trace
+from verify_attention.model import Published, Report, Tolerance, Trace, UnderTest
 from verify_attention.pipeline import CORE, Pipeline, softmax
 from verify_attention.sealing import seal
 from verify_attention.selection import blocks
@@ -25,7 +25,7 @@ BOTH, INERT, OUTPUT = "both-biases-weigh-like-query-bias", "inert-query-bias-lea
 
 def made_by(implementation, name, *cases, tolerance=TOLERANCE, chosen=CHOSEN):
     reports = tuple(run(list(cases), implementation, chosen, tolerance))
-    return json.loads(results.encoded(Report(name, tolerance, reports)))
+    return json.loads(results.encoded(Report(UnderTest(name, __version__), tolerance, reports)))
 
 
 def small_cases():
@@ -381,7 +381,7 @@ def test_results_in_full_with_large_published_arrays_are_sound(tmp_path):
     ).but(id="large")  # fmt: skip
     for detail in ("auto", "full", "summary"):
         reports = tuple(run([case], CORE, CHOSEN, TOLERANCE, largest=LARGEST[detail]))
-        made = json.loads(results.encoded(Report("core", TOLERANCE, reports), detail))
+        made = json.loads(results.encoded(Report(UnderTest("core", __version__), TOLERANCE, reports), detail))
         assert gate(made, files={"large": case}).problems == []
 
 
@@ -390,7 +390,12 @@ def test_a_summary_of_an_overflow_is_sound():
     case = article_case(q=q, keys=keys, bQ=np.zeros((1, 1)), bK=np.ones((1, 1)), scale=1.0).but(id="inf")
     for detail in ("auto", "summary"):
         reports = tuple(run([case], CORE, CHOSEN, TOLERANCE, largest=LARGEST[detail]))
-        assert gate(json.loads(results.encoded(Report("core", TOLERANCE, reports), detail))).problems == []
+        assert (
+            gate(
+                json.loads(results.encoded(Report(UnderTest("core", __version__), TOLERANCE, reports), detail))
+            ).problems
+            == []
+        )
 
 
 @pytest.mark.parametrize(

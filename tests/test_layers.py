@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from making import random_case, rng
 
-from verify_attention import gate, resources, results, rounding, selection
+from verify_attention import __version__, gate, resources, results, rounding, selection
 from verify_attention.cases import build_case, latents, load_cases
 from verify_attention.cli import main
 from verify_attention.engine import judge, run, run_case
@@ -30,6 +30,7 @@ from verify_attention.model import (
     Report,
     Tolerance,
     Trace,
+    UnderTest,
 )
 from verify_attention.pipeline import CORE
 from verify_attention.plugins import invariants
@@ -349,7 +350,9 @@ def judged(made: dict[str, Any], name: str = "core") -> gate.Verdict:
 
 
 def written(reports: tuple[CaseReport, ...], name: str, detail: str = "auto") -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(results.encoded(Report(name, Tolerance(), reports), detail))
+    made: dict[str, Any] = json.loads(
+        results.encoded(Report(UnderTest(name, __version__), Tolerance(), reports), detail)
+    )
     return made
 
 

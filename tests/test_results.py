@@ -11,11 +11,11 @@ import results_schema
 from jsonschema import Draft202012Validator
 from making import INVARIANTS, TOLERANCE, random_case, rng
 
-from verify_attention import files, resources, results, validation
+from verify_attention import __version__, files, resources, results, validation
 from verify_attention.cases import build_case, load_cases
 from verify_attention.engine import run
 from verify_attention.errors import ResultsError, UsageError
-from verify_attention.model import Report
+from verify_attention.model import Report, UnderTest
 from verify_attention.pipeline import CORE
 from verify_attention.sealing import digest, seal
 
@@ -23,7 +23,11 @@ CASES = load_cases([resources.folder("cases")])
 
 
 def report(cases, implementation=CORE, name="core", largest=4096.0):
-    return Report(name, TOLERANCE, tuple(run(cases, implementation, INVARIANTS.values(), TOLERANCE, largest=largest)))
+    return Report(
+        UnderTest(name, __version__),
+        TOLERANCE,
+        tuple(run(cases, implementation, INVARIANTS.values(), TOLERANCE, largest=largest)),
+    )
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,10 @@ from making import INVARIANTS, TOLERANCE, article_case, random_case, rng, wild_c
 from slow_route import slow_attention
 from variations import FEATURED, VARIATIONS
 
-from verify_attention import comparison, rounding, roundoff
+from verify_attention import comparison, rounding
 from verify_attention.engine import run, run_case
-from verify_attention.model import Case
+from verify_attention.model import Case, Precision
 from verify_attention.pipeline import CORE
-from verify_attention.roundoff import UNIT
 
 # The core's own sums are the same on both sides; another order of operations on one of them is what the bound is for.
 SAME_SUMS = {"grouped-heads-equal-repeated-heads", "heads-do-not-talk", "query-rows-permute"}
@@ -104,8 +103,8 @@ def test_no_correct_code_exceeds_a_bound_whatever_its_order_of_operations(name):
 
 def test_a_bound_a_thousand_times_smaller_would_be_exceeded(monkeypatch):
     """The test above can fail."""
-    for module in (rounding, roundoff):
-        monkeypatch.setattr(module, "UNIT", UNIT / 1000)
+    monkeypatch.setattr(Precision, "lost", lambda own, units, stored=0: units * own.unit / 1000)
+    monkeypatch.setattr(Precision, "accumulated", lambda own, count: count * own.unit / 1000)
     draw = rng(1)
     statuses = Counter(
         finding.status

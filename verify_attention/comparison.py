@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,18 @@ def limit_of(tolerance: Tolerance, left: Array | float, right: Array | float) ->
     """Return `max(rtol·max(|l|, |r|), atol)` for every element."""
     sizes = np.maximum(np.abs(left), np.abs(right))
     return np.maximum(tolerance.rtol * sizes, tolerance.atol)
+
+
+def as_coarse(sides: Sides, tolerance: Tolerance) -> Sides:
+    """Return sides whose limit is the larger of tolerance and rounding bound, as for a dtype coarser than float64.
+
+    Elements of which rounding promises nothing do not count.
+    """
+    bound = np.broadcast_to(np.where(np.isnan(sides.rounding), np.inf, sides.rounding), sides.left.shape)
+    limit = limit_of(tolerance, sides.left, sides.right) if sides.limit is None else sides.limit
+    limit = np.where(np.isfinite(limit), limit, 0.0)
+    counts = (bound < np.inf) & (True if sides.counts is None else sides.counts)
+    return replace(sides, limit=np.maximum(limit, bound), counts=counts)
 
 
 def told_apart(sides: Sides, tolerance: Tolerance) -> Flags:

@@ -61,6 +61,12 @@ class UsageError(VerifyAttentionError):
     """The command line asks for something that is not there."""
 
 
+class LoadError(VerifyAttentionError):
+    """What is to be put under test cannot be imported."""
+
+    exit_code = ExitCode.CRASHED
+
+
 class CasesRefusedError(VerifyAttentionError):
     """Case files with problems; all of them, sorted by file, line and column."""
 

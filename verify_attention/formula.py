@@ -14,6 +14,7 @@ from verify_attention import departures
 from verify_attention.heads import grouped_product
 from verify_attention.memory import once_per_case
 from verify_attention.model import (
+    FLOAT64,
     AddsColumn,
     Array,
     Case,
@@ -27,9 +28,8 @@ from verify_attention.model import (
     Vectors,
 )
 from verify_attention.products import exact_product
-from verify_attention.roundoff import TINIEST, UNIT, accumulated
 
-SPARE = 12
+SPARE, STORED = 12, 6
 
 
 @once_per_case
@@ -78,9 +78,23 @@ def products(case: Case) -> Estimate:
     sizes = grouped_product(left.size, right.size.swapaxes(-1, -2)).max(axis=-1, keepdims=True)
     spread = grouped_product(left.error, (right.size + right.error).swapaxes(-1, -2))
     spread = spread + grouped_product(left.size, right.error.swapaxes(-1, -2))
-    rounded = sizes * case.scale * accumulated(case.d_k + 4 + SPARE)
-    error = rounded + spread * case.scale + TINIEST * (case.d_k + 2) * max(1.0, case.scale)
+    farthest = float(left.size.sum(axis=-1).max() + right.size.sum(axis=-1).max())
+    error = product_error(case, sizes, farthest) + spread * case.scale
     return Estimate(value, np.nan_to_num(error, nan=np.inf, posinf=np.inf))
+
+
+def product_error(case: Case, sizes: Array, farthest: float) -> Array:
+    """Bound the error of scaled products whose summands are of some size, Σ_t |q_t|·|k_t| each, without the scale.
+
+    `farthest` bounds Σ_t |q_t| + Σ_t |k_t|, which counts where numbers of a coarse precision vanish.
+    """
+    own = case.precision
+    # Two steps: a scale below 1e-293 times the unit would be 0.
+    error = sizes * case.scale * (own.accumulated(case.d_k + 4 + SPARE) + STORED * own.storing)
+    error = error + own.tiniest * (case.d_k + 2) * max(1.0, case.scale)
+    if own != FLOAT64:
+        error = error + own.tiniest * case.scale * farthest
+    return np.where(sizes * max(1.0, case.scale) <= own.largest, error, np.inf)
 
 
 @once_per_case
@@ -109,11 +123,11 @@ def scores(case: Case) -> Estimate:
     if seen is None:
         return found
     fill = departures.hidden_score(case)
-    error = np.where(seen, np.broadcast_to(found.error, seen.shape), given(fill))
+    error = np.where(seen, np.broadcast_to(found.error, seen.shape), given(case, fill))
     return Estimate(np.where(seen, found.value, fill), error)
 
 
-def given(number: Array | float) -> Array:
+def given(case: Case, number: Array | float) -> Array:
     """Bound what softmax does with a logit or a fill x, which has no error of its own.
 
     x − max and the LSE are rounded by u of their size, and by a few more in base two: 6u·|x| (`SPARE` has it for a
@@ -121,7 +135,7 @@ def given(number: Array | float) -> Array:
     computed scores below it, and an x that is not the largest has the share exp(−g) at g below, so that its error
     counts with g·exp(−g) < 1.
     """
-    return 6 * UNIT * np.maximum(number, 0.0)
+    return 6 * case.precision.unit * np.maximum(number, 0.0)
 
 
 @once_per_case
@@ -135,7 +149,7 @@ def row_error(case: Case) -> Array:
     """Bound the error of every score of a row, added keys included, `[H, Tq, 1]`."""
     error = np.broadcast_to(scores(case).error, case.scores_shape).max(axis=-1, keepdims=True)
     for logit, _ in columns(case):
-        own = logit.error + given(logit.value)
+        own = logit.error + given(case, logit.value)
         error = np.maximum(error, np.broadcast_to(own, error.shape[:2])[..., None])
     return error
 

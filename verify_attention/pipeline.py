@@ -108,6 +108,7 @@ class Pipeline:
     mix: Callable[[Case, Array], Array] = mixed_values
     layer: Callable[[Array, Array], Array] = merged_heads
     independent_heads: bool = False  # no stage looks at more than one head with its keys and values
+    is_core: bool = False
 
     def __call__(self, case: Case) -> Trace:
         """Run the stages on a case and show everything."""
@@ -141,7 +142,7 @@ class Pipeline:
 
     def but(self, **stages: Any) -> Pipeline:
         """Return a pipeline with some stages swapped."""
-        return replace(self, **{"independent_heads": False, **stages})
+        return replace(self, **{"independent_heads": False, "is_core": False, **stages})
 
 
-CORE = Pipeline(independent_heads=True)
+CORE = Pipeline(independent_heads=True, is_core=True)

@@ -5,7 +5,7 @@ It loads modules by their names, and so it stands above them all. What needs one
 
 from __future__ import annotations
 
-from verify_attention.model import Feature, Implementation, Invariant
+from verify_attention.model import Adapter, Feature, Invariant
 from verify_attention.registry import discover
 
 
@@ -20,6 +20,6 @@ def features() -> dict[str, Feature]:
     return {feature.name: feature for feature in sorted(found, key=lambda feature: feature.order)}
 
 
-def implementations() -> dict[str, Implementation]:
-    """Return what can be put under test, by name."""
+def implementations() -> dict[str, Adapter]:
+    """Return what can be put under test by name, loaders that have loaded nothing yet."""
     return discover("verify_attention.implementations", "IMPLEMENTATION")

@@ -49,7 +49,7 @@ def document(report: Report, detail: str = "auto") -> Document:
         "schema": SCHEMA,
         "tool": {"name": "verify-attention", "version": verify_attention.__version__},
         "environment": environment(),
-        "implementation": {"name": report.implementation, "version": verify_attention.__version__, "dtype": "float64"},
+        "implementation": report.implementation._asdict(),
         "tolerance": {"rtol": report.tolerance.rtol, "atol": report.tolerance.atol},
         "summary": summary(cases),
         "cases": cases,

@@ -18,6 +18,12 @@ most 2u·A (|x − max| ≤ 2A), which SPARE pays. So p is off by the factor exp
 *Output.* Σ_j |Δp_j|·|v_j| ≤ expm1(L)·max_j |v_j|, and the product itself γ_{n+4}·max_j |v_j|, as Σ_j p_j = 1, and n
 products that may lose 2^-1074.
 
+*Precision.* u is the unit of the arithmetic, and 2^-1074 the smallest number, of the case's `precision`. Where arrays
+are kept in a coarser one, of the unit w, each side of a product may be rounded twice before it (an array by itself, and
+its sum with the bias), and scores and LSE once after it: `STORED` · w·A in all. Weights are stored when they are shown,
+and before they mix the values, those with their bias, and the output: `STORED` · w of each. What leaves the range of
+the precision is promised nothing.
+
 *LSE.* A maximum and a logarithm of a sum: e + (4n + 24)·u + u·A.
 
 *Features.* Where a case has any but key shifts, the bound of a score comes from `formula`, which carries it through
@@ -30,13 +36,10 @@ import numpy as np
 
 from verify_attention import formula
 from verify_attention.departures import departs
-from verify_attention.formula import SPARE
+from verify_attention.formula import STORED
 from verify_attention.heads import grouped_product
 from verify_attention.memory import once_per_case
 from verify_attention.model import Array, Case
-from verify_attention.roundoff import TINIEST, UNIT, accumulated
-
-SMALLEST = 1e-290  # of the weights that are compared by their logarithms
 
 
 @once_per_case
@@ -45,9 +48,10 @@ def scores(case: Case) -> Array:
     if departs(case):
         return formula.row_error(case)
     queries, keys = _sizes(case)
-    if not np.isfinite(max(queries.max(), keys.max()) * max(1.0, case.scale)):
+    if not max(queries.max(), keys.max()) * max(1.0, case.scale) <= case.precision.largest:
         return np.full((*queries.shape[:2], 1), np.inf)
-    return _score_bound(case, grouped_product(queries, keys.swapaxes(-1, -2)).max(axis=-1, keepdims=True))
+    sizes = grouped_product(queries, keys.swapaxes(-1, -2)).max(axis=-1, keepdims=True)
+    return formula.product_error(case, sizes, _farthest(queries, keys))
 
 
 @once_per_case
@@ -62,7 +66,7 @@ def weights(case: Case) -> Array:
     own = formula.weights(case) if departs(case) else None
     if own is not None:
         return promising(np.broadcast_to(own.error, case.scores_shape).max(axis=-1, keepdims=True))
-    return promising(np.expm1(log_weights(case)) + TINIEST)
+    return promising(np.expm1(log_weights(case)) + case.precision.tiniest)
 
 
 @once_per_case
@@ -91,8 +95,8 @@ def overall(case: Case) -> dict[str, float]:
     if departs(case):
         return {name: float(bound(case).max()) for name, bound in _BOUNDS.items()}
     queries, keys = (sizes.max(axis=(0, 1)) for sizes in _sizes(case))
-    score = np.atleast_1d(_score_bound(case, queries @ keys))
-    weight = promising(np.expm1(_log_weight_bound(case, score)) + TINIEST)
+    score = np.atleast_1d(formula.product_error(case, queries @ keys, _farthest(queries, keys)))
+    weight = promising(np.expm1(_log_weight_bound(case, score)) + case.precision.tiniest)
     value = 1.0 if case.values is None else float(np.abs(case.values).max())
     bias = 0.0 if case.bV is None else float(np.abs(case.bV).max())
     bounds = {
@@ -120,18 +124,16 @@ def _sizes(case: Case) -> tuple[Array, Array]:
     return np.abs(case.q) + np.abs(case.bQ)[:, None], keys
 
 
-def _score_bound(case: Case, sizes: Array) -> Array:
-    # Two steps: a scale below 1e-293 times the unit would be 0.
-    scaled = sizes * case.scale * accumulated(case.d_k + 4 + SPARE)
-    return scaled + TINIEST * (case.d_k + 2) * max(1.0, case.scale)
+def _farthest(queries: Array, keys: Array) -> float:
+    return float(queries.sum(axis=-1).max() + keys.sum(axis=-1).max())
 
 
 def _log_weight_bound(case: Case, score: Array) -> Array:
-    return 2 * score + (4 * _count(case) + 16) * UNIT
+    return 2 * score + case.precision.lost(4 * _count(case) + 16, STORED)
 
 
 def _lse_bound(case: Case, score: Array) -> Array:
-    return score + (4 * _count(case) + 24) * UNIT
+    return score + (4 * _count(case) + 24) * case.precision.unit + np.log(_count(case)) * case.precision.storing
 
 
 def _count(case: Case) -> int:
@@ -141,5 +143,7 @@ def _count(case: Case) -> int:
 
 def _output_bound(case: Case, weight: Array, largest: Array | float) -> Array:
     count = case.keys.shape[1]
-    bound = (weight + accumulated(count + 4)) * largest + count * TINIEST
+    mixing = case.precision.accumulated(count + 4) + STORED * case.precision.storing
+    bound = (weight + mixing) * largest + count * case.precision.tiniest
+    bound = np.where(np.asarray(largest) <= case.precision.largest, bound, np.inf)
     return np.nan_to_num(bound, copy=False, nan=np.inf, posinf=np.inf)  # no promise, of values that are all 0

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from verify_attention.model import Array, Case
+from verify_attention.model import FLOAT64, Array, Case
 from verify_attention.products import exact_product
-from verify_attention.roundoff import TINIEST, accumulated
 from verify_attention.validation.messages import Flaw
 from verify_attention.wording import count
 
@@ -51,7 +50,7 @@ def _unlike(c: Array, matrix: Array, name: str, given: Array, of: str) -> Iterat
     """Yield the first place at which an array is not the product of latents and a matrix, up to rounding."""
     with np.errstate(all="ignore"):
         product = exact_product(c, matrix)
-        rounding = accumulated(c.shape[-1] + 2) * (np.abs(c) @ np.abs(matrix)) + TINIEST * c.shape[-1]
+        rounding = FLOAT64.accumulated(c.shape[-1] + 2) * (np.abs(c) @ np.abs(matrix)) + FLOAT64.tiniest * c.shape[-1]
     wrong = np.argwhere(~(np.abs(product - given) <= rounding))
     if len(wrong):
         head, row, channel = map(int, wrong[0])

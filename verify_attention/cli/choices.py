@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
+DTYPES = ("float64", "float32", "float16", "bfloat16")  # as the model has them, which would load numpy
 LEAST_WIDTH = 76  # the table's; a narrower terminal breaks its lines
 
 paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...")

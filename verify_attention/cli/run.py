@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from verify_attention.cli.choices import (
+    DTYPES,
     chosen_cases,
     chosen_invariants,
     color_option,
@@ -47,6 +48,8 @@ class Options:
     verbose: bool
     jobs: int
     shard: tuple[int, int] | None
+    implementation: str
+    dtype: str
     color: str
     progress: bool
     detail: str
@@ -89,6 +92,20 @@ class _Jobs(click.ParamType[int]):
 @click.option("-v", "--verbose", is_flag=True, help="Print every finding, with the reason of each skip.")
 @click.option("-n", "--jobs", type=_Jobs(), default="1", show_default=True, help="Run in N processes.")
 @click.option("--shard", type=_Shard(), help="Run every Nth case, from the Ith.")
+@click.option(
+    "--implementation",
+    default="core",
+    show_default=True,
+    metavar="NAME",
+    help="What is judged: a name (`list implementations`), module:function, or path.py:function.",
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(DTYPES),
+    default="float64",
+    show_default=True,
+    help="The type of its arrays; limits follow from it.",
+)
 @color_option
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 @click.option(
@@ -119,8 +136,9 @@ def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progres
 def execute(options: Options) -> int:
     """Run with options; testable without a command line."""
     from verify_attention import engine, files, results  # noqa: PLC0415
+    from verify_attention.casting import cast  # noqa: PLC0415
+    from verify_attention.loading import load  # noqa: PLC0415
     from verify_attention.model import Report, Tolerance  # noqa: PLC0415
-    from verify_attention.plugins import implementations  # noqa: PLC0415
     from verify_attention.summary import LARGEST  # noqa: PLC0415
 
     chosen = chosen_invariants(options.select, options.ignore)
@@ -129,11 +147,11 @@ def execute(options: Options) -> int:
         if options.output.endswith(("/", "\\")):
             raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
         files.check_writable(target)
-    cases = _cases(options)
+    loaded = load(options.implementation, options.dtype)
+    cases = [cast(case, loaded.precision) for case in _cases(options)]
     tolerance = Tolerance(options.rtol, options.atol)
-    core, largest = implementations()["core"], LARGEST[options.detail]
-    reports = engine.run(cases, core, chosen, tolerance, largest=largest, jobs=options.jobs)
-    report = Report("core", tolerance, tuple(_judged(cases, reports, options)))
+    reports = engine.run(cases, loaded, chosen, tolerance, largest=LARGEST[options.detail], jobs=options.jobs)
+    report = Report(loaded.under_test, tolerance, tuple(_judged(cases, reports, options)))
     made = results.encoded(report, options.detail)
     if target is not None:
         files.write_atomically(target, made)

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from verify_attention.model import Array, Case, Implementation, Trace
+from verify_attention.model import Array, Case, Implementation, Trace, UnusableError
 
 
 class CrashedError(Exception):
@@ -42,7 +42,9 @@ class Attend:
             trace = self._implementation(case)
         except NotImplementedError as error:
             raise NotOfferedError(str(error) or "not implemented") from error
-        except Exception as error:
+        except UnusableError as error:
+            raise CrashedError(str(error)) from error
+        except (Exception, SystemExit) as error:  # one that leaves must not end the run as if all were well
             raise CrashedError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
         return _own(trace, case)
 
@@ -66,7 +68,7 @@ def _own(trace: Trace, case: Case) -> Trace:
     if unknown:
         raise CrashedError(f"returned {', '.join(unknown)}, expected any of {', '.join(shapes)}")
     inside = {name: _array(name, array, shapes[name]) for name, array in trace.inside.items()}
-    return Trace(_array("output", trace.output, (heads, rows, case.d_v)), inside)
+    return Trace(_array("output", trace.output, (heads, rows, case.d_v)), inside, trace.arguments)
 
 
 def _array(name: str, array: object, shape: tuple[int, ...]) -> Array:

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from verify_attention.casting import fits
 from verify_attention.departures import taken_by
 from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
 from verify_attention.engine.tally import Tally, unchecked
 from verify_attention.model import (
+    ABOUT_OTHERS,
     CONDITIONS,
+    FLOAT64,
     Case,
     CaseReport,
     Condition,
@@ -41,7 +44,7 @@ def run_case(
     chosen = list(chosen)
     for invariant in chosen:
         with np.errstate(all="ignore"):
-            reason = invariant.not_asked(case)
+            reason = unfit(case) or invariant.not_asked(case) or not_of(invariant, implementation)
         if reason is not None:
             findings[invariant.name] = unchecked(invariant, case, reason)
         else:
@@ -58,6 +61,16 @@ def run_case(
     for name, tally in tallies.items():
         findings[name] = tally.finding(missing_traits(tally.invariant, case))
     return CaseReport(case, _conditions(traces), tuple(findings[invariant.name] for invariant in chosen))
+
+
+def unfit(case: Case) -> str | None:
+    """Return the reason why nothing can be asked of a case in the dtype that it was cast to; else None."""
+    return None if case.precision == FLOAT64 or fits(case) else f"a number overflows {case.precision.dtype}"
+
+
+def not_of(invariant: Invariant, implementation: Implementation) -> str | None:
+    """Return the reason why a claim is not asked of an implementation: the core is no peer of itself."""
+    return ABOUT_OTHERS if invariant.of_others and getattr(implementation, "is_core", False) else None
 
 
 def missing_traits(invariant: Invariant, case: Case) -> dict[str, list[str]]:

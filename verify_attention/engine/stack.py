@@ -13,6 +13,7 @@ import numpy as np
 
 from verify_attention import comparison
 from verify_attention.engine.attend import Attend
+from verify_attention.engine.single import not_of
 from verify_attention.engine.tally import Tally, unchecked
 from verify_attention.model import (
     CONDITIONS,
@@ -55,7 +56,13 @@ def judged_together(
     plain = np.ones(len(cases), dtype=bool)
     with np.errstate(all="ignore"):
         for invariant in chosen:
-            _judge(invariant, cases, _Stack(stack, attend, tolerance), found, plain)
+            reason = ON_REQUEST if invariant.on_request else not_of(invariant, implementation)
+            if reason is None:
+                _judge(invariant, cases, _Stack(stack, attend, tolerance), found, plain)
+                continue
+            finding = unchecked(invariant, cases[0], reason)  # what is judged together expects nothing
+            for findings in found:
+                findings.append(finding)
         heads = len(cases[0].q)
         traces = {condition: attend(stack.under(condition)) for condition in CONDITIONS}
     for index, case in enumerate(cases):
@@ -91,11 +98,6 @@ def _judge(
     invariant: Invariant, cases: Sequence[Case], stack: _Stack, found: list[list[Finding]], plain: Flags
 ) -> None:
     """Add one invariant's finding to every case's, and strike out the cases that are not plain."""
-    if invariant.on_request:  # what is judged together has neither features nor expectations
-        finding = unchecked(invariant, cases[0], ON_REQUEST)
-        for own in found:
-            own.append(finding)
-        return
     reasons = [invariant.not_asked(case) for case in cases]
     if all(reasons):
         for own, case, reason in zip(found, cases, reasons, strict=True):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from verify_attention.model import Array, Case, Estimate, Feature, OnScores, Shape
-from verify_attention.roundoff import UNIT
 
 
 def complete(parameters: Any, case: Case) -> Any:
@@ -36,7 +35,8 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     steps = case.aligned[:, None] - np.arange(case.keys.shape[1])
     slopes = case.features["alibi"]["slopes"][:, None, None]
     value = scores.value - slopes * np.maximum(steps, 0) - slopes * np.maximum(-steps, 0)
-    return Estimate(value, scores.error + 8 * UNIT * (np.abs(scores.value) + np.abs(slopes * steps)))
+    size = np.abs(scores.value) + np.abs(slopes * steps)
+    return Estimate(value, scores.error + case.precision.lost(8, stored=2) * size)
 
 
 def spell_out(case: Case) -> Mapping[str, Any]:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from verify_attention.model import AddsColumn, Array, Case, Column, Estimate, Feature, Shape, Vectors
-from verify_attention.roundoff import accumulated
 
 
 def complete(parameters: Any, case: Case) -> Any:
@@ -33,7 +32,7 @@ def formula(case: Case, queries: Vectors) -> tuple[Estimate, Array]:
     key = case.features["appended_key"]["key"][case.kv_head][:, None]
     value = case.scale * (queries.value * key)[..., ::-1].sum(axis=-1)
     size, spread = ((array * np.abs(key)).sum(axis=-1) for array in (queries.size, queries.error))
-    score = Estimate(value, case.scale * (accumulated(case.d_k + 16) * size + spread))
+    score = Estimate(value, case.scale * (case.precision.accumulated(case.d_k + 16) * size + spread))
     return score, np.repeat(case.features["appended_key"]["value"], heads, axis=0)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from verify_attention.model import Array, Case, Estimate, Feature, Flags, Normalises, Trait
-from verify_attention.roundoff import UNIT, accumulated
 
 
 def complete(parameters: Any, _case: Case) -> Any:
@@ -94,13 +93,13 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     own, count = case.features["normaliser"], scores.value.shape[-1]
     error = _row_error(scores)
     if own["kind"] == "sigmoid":
-        return Estimate(0.5 * (1 + np.tanh(scores.value / 2)), error / 4 + 12 * UNIT)
+        return Estimate(0.5 * (1 + np.tanh(scores.value / 2)), error / 4 + 12 * case.precision.unit)
     if own["kind"] == "sparsemax":
-        return Estimate(by_falling_threshold(scores.value), _sparse_error(scores))
+        return Estimate(by_falling_threshold(scores.value), _sparse_error(case, scores))
     chosen, sure = first_largest(scores.value, own["k"], 2 * error)
     logs = np.where(chosen, scores.value, -np.inf)
     weights = np.exp(logs - np.logaddexp.reduce(logs, axis=-1)[..., None])
-    return Estimate(weights, np.where(sure, np.expm1(2 * error + (4 * count + 16) * UNIT), np.inf))
+    return Estimate(weights, np.where(sure, np.expm1(2 * error + (4 * count + 16) * case.precision.unit), np.inf))
 
 
 def _row_error(scores: Estimate) -> Array:
@@ -108,9 +107,9 @@ def _row_error(scores: Estimate) -> Array:
     return error
 
 
-def _sparse_error(scores: Estimate) -> Array:
+def _sparse_error(case: Case, scores: Estimate) -> Array:
     count = scores.value.shape[-1]
-    return 2 * _row_error(scores) + 2 * accumulated(4 * count + 8)
+    return 2 * _row_error(scores) + 2 * case.precision.accumulated(4 * count + 8)
 
 
 def first_largest(scores: Array, count: int, margin: Array) -> tuple[Flags, Flags]:
@@ -134,7 +133,7 @@ def many(case: Case, scores: Estimate) -> Array:
         return np.full((*value.shape[:-1], 1), float(value.shape[-1]))
     if own["kind"] == "top-k":
         return np.ones((*value.shape[:-1], 1))
-    near = value >= value.max(axis=-1, keepdims=True) - 1 - 2 * _sparse_error(scores)
+    near = value >= value.max(axis=-1, keepdims=True) - 1 - 2 * _sparse_error(case, scores)
     return near.sum(axis=-1, keepdims=True).astype(np.float64)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from verify_attention.model import Array, Case, Feature, OnVectors, Shape, Side, Trait, Vectors
-from verify_attention.roundoff import UNIT, accumulated
 
 PLACES = {("before", "after"): 1, ("before", "before"): 3, ("after", "after"): -3, ("after", "before"): -1}
 
@@ -65,11 +64,12 @@ def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
     With x off by E, |Δx/ρ| ≤ E/ρ + |x|/ρ·|Δρ|/ρ, and ρ moves by at most ‖E‖ (l2) or ‖E‖/√d; ‖x‖ ≤ ρ, or ≤ √d·ρ.
     """
     own, width = case.features["qk_norm"], case.d_k
-    value, error = vectors.value, vectors.error + 4 * UNIT * vectors.size
+    value, error = vectors.value, vectors.error + 4 * case.precision.unit * vectors.size
     if own["kind"] == "layer":
         center = value @ np.full((width, 1), 1 / width)
         error = error + error.mean(axis=-1, keepdims=True)
-        error = error + accumulated(width + 4) * (vectors.size.mean(axis=-1, keepdims=True) + vectors.size)
+        size = vectors.size.mean(axis=-1, keepdims=True) + vectors.size
+        error = error + case.precision.accumulated(width + 4) * size
         value = value - center
     share = 1.0 if own["kind"] == "l2" else 1 / width
     inverse = (np.einsum("...d,...d->...", value, value)[..., None] * share + own["eps"]) ** -0.5
@@ -80,7 +80,7 @@ def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
     gain = _gain(case, side)
     result = value * inverse * gain
     spread = (error * inverse * np.abs(gain) + np.abs(result) * moved) / np.maximum(1 - moved, 0) ** 2
-    spread = np.where(moved < 0.5, spread + accumulated(width + 12) * np.abs(result), np.inf)
+    spread = np.where(moved < 0.5, spread + case.precision.accumulated(width + 12) * np.abs(result), np.inf)
     return Vectors(result, np.abs(result), spread)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from verify_attention.model import Array, Case, Feature, Indices, OnVectors, Shape, Side, Trait, Vectors
-from verify_attention.roundoff import UNIT
 
 
 def complete(parameters: Any, case: Case) -> Any:
@@ -74,7 +73,7 @@ def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
     value, size, error = vectors.value.copy(), vectors.size.copy(), vectors.error.copy()
     value[..., first], value[..., second] = turned.real, turned.imag
     size[..., first] = size[..., second] = vectors.size[..., first] + vectors.size[..., second]
-    off = (4 + 3 * np.abs(logs)) * UNIT * np.abs(angles) + 6 * UNIT
+    off = (4 + 3 * np.abs(logs)) * case.precision.unit * np.abs(angles) + 6 * case.precision.unit
     spread = vectors.error[..., first] + vectors.error[..., second] + size[..., first] * off
     error[..., first] = error[..., second] = spread
     return Vectors(value, size, error)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from verify_attention.model import Case, Estimate, Feature, OnScores, Shape
-from verify_attention.roundoff import UNIT
 
 
 def formula(case: Case, scores: Estimate) -> Estimate:
@@ -19,7 +18,8 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     turned back (twice), or the row's maximum taken off.
     """
     bias = -case.features["score_bias"]
-    return Estimate(scores.value - bias, scores.error + 6 * UNIT * (np.abs(scores.value) + np.abs(bias)))
+    size = np.abs(scores.value) + np.abs(bias)
+    return Estimate(scores.value - bias, scores.error + case.precision.lost(6, stored=2) * size)
 
 
 FEATURE = Feature(

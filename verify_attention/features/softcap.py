@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from verify_attention.model import Array, Case, Estimate, Feature, OnScores
-from verify_attention.roundoff import UNIT
 
 
 def capped(case: Case, scores: Array) -> Array:
@@ -23,7 +22,7 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     cap = case.features["softcap"]
     power = np.expm1(-2 * np.abs(scores.value) / cap)
     value = np.copysign(cap * (-power / (power + 2)), scores.value)
-    return Estimate(value, scores.error + 8 * UNIT * (cap + np.abs(value)))
+    return Estimate(value, scores.error + case.precision.lost(8, stored=2) * (cap + np.abs(value)))
 
 
 FEATURE = Feature(

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from verify_attention.model import Array, Case, Estimate, Feature, OnScores, Shape
-from verify_attention.roundoff import UNIT
 
 LEAST = 1e-150  # of one; two divide each row
 
@@ -42,7 +41,7 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     """Divide by the one temperature and then by the other."""
     own = case.features["temperature"]
     value = scores.value / own["heads"][:, None, None] / own["rows"][:, None]
-    return Estimate(value, scores.error / temperatures(case) + 6 * UNIT * np.abs(value))
+    return Estimate(value, scores.error / temperatures(case) + case.precision.lost(6, stored=2) * np.abs(value))
 
 
 FEATURE = Feature(

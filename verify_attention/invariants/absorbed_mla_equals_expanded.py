@@ -19,7 +19,6 @@ from verify_attention.departures import feature
 from verify_attention.model import Array, Case, Condition, Fault, Implementation, Invariant, Latent, Sides, Trait
 from verify_attention.pipeline import CORE, biased_keys, biased_queries, mixed_values, scaled_scores
 from verify_attention.products import exact_product
-from verify_attention.roundoff import UNIT, accumulated
 
 ROTATION = "rope"
 SHIFT: frozenset[Trait] = frozenset({"common key shift", "shift-invariant softmax"})
@@ -111,11 +110,12 @@ def _outputs(one: Case, other: Case, latent: Latent, attend: Implementation, con
     sums = np.maximum(formula.shares(one).sum(axis=-1, keepdims=True), 1.0)
     errors = 2 * rounding.output(other)
     size = sums * np.abs(latent.c).max(axis=0)
-    bound = 2 * rounding.output(one) + 2 * UNIT * sums * np.abs(latent.c @ latent.W_UV).max(axis=1, keepdims=True)
-    bound = bound + (errors[..., :count] + accumulated(count + 8) * size) @ np.abs(latent.W_UV)
+    largest = np.abs(latent.c @ latent.W_UV).max(axis=1, keepdims=True)
+    bound = 2 * rounding.output(one) + 2 * one.precision.unit * sums * largest
+    bound = bound + (errors[..., :count] + one.precision.accumulated(count + 8) * size) @ np.abs(latent.W_UV)
     if one.bV is not None:
         projected = projected + short[..., count:] * one.bV[:, None]
-        bound = bound + (errors[..., count:] + 4 * UNIT * sums) * np.abs(one.bV)[:, None]
+        bound = bound + (errors[..., count:] + 4 * one.precision.unit * sums) * np.abs(one.bV)[:, None]
     return Sides(
         f"output[{condition}], expanded − absorbed",
         attend(one).output,

@@ -14,7 +14,6 @@ import numpy as np
 from verify_attention import departures, formula, mistakes, rounding, selection
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, changed_scores, scaled_scores
-from verify_attention.roundoff import UNIT
 
 LOG_2 = np.log(2.0)
 
@@ -41,7 +40,9 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             "LSE with each key twice − log 2",
             attend(doubled).lse - LOG_2,
             attend(plain).lse,
-            rounding=rounding.lse(doubled) + rounding.lse(plain) + 2 * UNIT * (np.abs(formula.lse(plain)) + 1),
+            rounding=rounding.lse(doubled)
+            + rounding.lse(plain)
+            + 2 * case.precision.unit * (np.abs(formula.lse(plain)) + 1),
         )
 
 

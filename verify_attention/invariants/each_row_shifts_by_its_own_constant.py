@@ -15,7 +15,6 @@ from verify_attention.departures import visible
 from verify_attention.heads import grouped_product
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, scaled_scores
-from verify_attention.roundoff import accumulated
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -30,7 +29,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         "row shift, scores[k] − scores[none]",
         _mean(change, counted.astype(np.float64)),
         numbers,
-        rounding=bound[..., 0] + accumulated(case.keys.shape[1]) * (np.abs(numbers) + bound[..., 0]),
+        rounding=bound[..., 0] + case.precision.accumulated(case.keys.shape[1]) * (np.abs(numbers) + bound[..., 0]),
         moves=numbers - terms.first_row_shift(case),
     )
 

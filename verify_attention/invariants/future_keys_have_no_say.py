@@ -17,7 +17,6 @@ from verify_attention import formula, mistakes, rounding, selection, structure
 from verify_attention.departures import hidden_score, visible
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, Pipeline, uncovered
-from verify_attention.roundoff import UNIT
 
 
 def applies(case: Case) -> str | None:
@@ -98,7 +97,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         "output with another value of the last key that the query sees",
         moved,
         output + added * share,
-        rounding=moved_bound + added * rounding.weights(plain) + 2 * UNIT * (largest(plain) + added),
+        rounding=moved_bound + added * rounding.weights(plain) + 2 * case.precision.unit * (largest(plain) + added),
         axis="channel",
         moves=added * share,
         counts=asked,

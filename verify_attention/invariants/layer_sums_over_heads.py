@@ -15,7 +15,6 @@ import numpy as np
 from verify_attention import departures, formula, mistakes, rounding, selection
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, merged_heads
-from verify_attention.roundoff import accumulated
 
 
 def applies(case: Case) -> str | None:
@@ -53,7 +52,8 @@ def _by_heads(case: Case, projection: Array, attend: Implementation, of: str) ->
 def _without_bias(case: Case, projection: Array, bias: Array, attend: Implementation) -> Sides:
     without = case.but(bV=None)
     constant = (bias[:, None] @ projection).sum(axis=0)
-    added = accumulated(projection[..., 0].size + 4) * (np.abs(bias)[:, None] @ np.abs(projection)).sum(axis=0)
+    size = (np.abs(bias)[:, None] @ np.abs(projection)).sum(axis=0)
+    added = case.precision.accumulated(projection[..., 0].size + 4) * size
     return Sides(
         "layer[bV] − layer[no bV]",
         attend(case).layer[None],
@@ -71,7 +71,7 @@ def _bound(case: Case, projection: Array) -> Array:
     """
     error, size = rounding.output(case), np.abs(formula.output(case))
     with np.errstate(invalid="ignore"):  # no promise times a block of zeros
-        summed = error + 2 * accumulated(projection[..., 0].size + 4) * (size + error)
+        summed = error + 2 * case.precision.accumulated(projection[..., 0].size + 4) * (size + error)
         bound: Array = (summed @ np.abs(projection)).sum(axis=0)
     return np.nan_to_num(bound, nan=np.inf, posinf=np.inf)
 

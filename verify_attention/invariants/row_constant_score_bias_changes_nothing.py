@@ -16,7 +16,6 @@ from verify_attention import departures, mistakes, rounding, structure
 from verify_attention.agreement import agreement
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Normalises, Sides, Trace
 from verify_attention.pipeline import CORE
-from verify_attention.roundoff import UNIT
 
 
 def shifted(case: Case, size: float) -> tuple[Case, Array]:
@@ -46,7 +45,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         "lse, ±30",
         attend(moved).lse - attend(given).lse,
         numbers[..., 0],
-        rounding=rounding.lse(moved) + rounding.lse(given) + 2 * UNIT * np.abs(numbers[..., 0]),
+        rounding=rounding.lse(moved) + rounding.lse(given) + 2 * case.precision.unit * np.abs(numbers[..., 0]),
         moves=numbers[..., 0],
     )
 

@@ -15,9 +15,8 @@ import numpy as np
 from verify_attention import departures, formula, mistakes, rounding, structure
 from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, changed_scores
-from verify_attention.roundoff import UNIT
 
-SMALLEST = -600.0  # of the logarithm of a weight: 1e-260
+SMALLEST = -600.0  # of the logarithm of a weight: 1e-260; less is left of a coarser precision
 
 
 def applies(case: Case) -> str | None:
@@ -55,13 +54,14 @@ def _moved(of: str, part: str, plain: Case, biased: Case, added: Array, attend: 
     before, after = (formula.scores(each).value - formula.lse(each)[..., None] for each in (plain, biased))
     seen = departures.visible(plain)
     loss, later_loss = rounding.log_weights(plain), rounding.log_weights(biased)
-    large: Flags = (before - loss > SMALLEST) & (after - later_loss > SMALLEST) & (True if seen is None else seen)
+    least = max(SMALLEST, np.log(plain.precision.smallest))
+    large: Flags = (before - loss > least) & (after - later_loss > least) & (True if seen is None else seen)
     top = (before if seen is None else np.where(seen, before, -np.inf)).argmax(axis=-1)[..., None]
     large = large & np.take_along_axis(large, top, axis=-1) & (np.arange(before.shape[-1]) != top)
     right = added - np.take_along_axis(added, top, axis=-1)
     sizes = np.where(large, np.abs(before) + np.abs(after), 0.0).max(axis=-1, keepdims=True)
     bound = 2 * (loss + later_loss)
-    bound = bound + 4 * UNIT * (sizes + np.abs(added).max(axis=-1, keepdims=True))
+    bound = bound + 4 * plain.precision.unit * (sizes + np.abs(added).max(axis=-1, keepdims=True))
     change = np.log(getattr(attend(biased), part)) - np.log(getattr(attend(plain), part))
     left = change - np.take_along_axis(change, top, axis=-1)
     return Sides(of, left, right, rounding=bound, moves=np.where(large, right, 0.0), counts=large)

@@ -14,7 +14,6 @@ import numpy as np
 from verify_attention import comparison, departures, formula, rounding, structure
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides, Tolerance
 from verify_attention.pipeline import CORE, changed_scores
-from verify_attention.roundoff import UNIT
 
 NEAREST = 0.9
 
@@ -38,7 +37,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         "scores, inside ±cap",
         shown,
         np.clip(shown, -cap, cap),
-        rounding=error + 4 * UNIT * cap,
+        rounding=error + 4 * case.precision.unit * cap,
         moves=bent,
         counts=seen,
     )
@@ -56,7 +55,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         "scores, bent back",
         bent_back,
         attend(free).scores,
-        rounding=slope * error + rounding.scores(free) + 16 * UNIT * np.abs(uncapped),
+        rounding=slope * error + rounding.scores(free) + 16 * case.precision.unit * np.abs(uncapped),
         moves=np.where(inside, bent, 0.0),
         counts=inside if seen is None else inside & seen,
     )

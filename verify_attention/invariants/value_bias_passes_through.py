@@ -12,7 +12,6 @@ import numpy as np
 from verify_attention import mistakes, rounding
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, mixed_values
-from verify_attention.roundoff import UNIT
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -27,7 +26,9 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             f"output[{condition}]",
             attend(with_bias).output,
             attend(without).output + bias,
-            rounding=rounding.output(with_bias) + rounding.output(without) + 2 * UNIT * np.abs(bias),
+            rounding=rounding.output(with_bias)
+            + rounding.output(without)
+            + case.precision.lost(2, stored=2) * np.abs(bias),
             axis="channel",
             moves=bias,
         )

@@ -14,12 +14,11 @@ from verify_attention import formula, rounding
 from verify_attention.departures import departs, one_key
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
 from verify_attention.pipeline import CORE, softmax
-from verify_attention.rounding import SMALLEST
-from verify_attention.roundoff import UNIT
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare log-weight differences with score gaps under each condition, and weights too small for that with 0."""
+    smallest = case.precision.smallest
     for condition in CONDITIONS:
         under = case.under(condition)
         trace = attend(under)
@@ -27,21 +26,21 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         gaps = trace.scores - np.take_along_axis(trace.scores, top, axis=-1)
         logs = np.log(trace.weights)
         total = np.exp(gaps).sum(axis=-1, keepdims=True) + added(under, trace, top)
-        small = gaps < np.log(SMALLEST) + np.log(total)
+        small = gaps < np.log(smallest) + np.log(total)
         yield Sides(
             f"log weights[{condition}], gaps to the largest score",
             logs - np.take_along_axis(logs, top, axis=-1),
             gaps,
-            rounding=2 * rounding.log_weights(under) - 4 * UNIT * np.log(SMALLEST),
+            rounding=2 * rounding.log_weights(under) - 4 * case.precision.unit * np.log(smallest),
             counts=~small & (np.arange(gaps.shape[-1]) != top),
         )
         yield Sides(
-            f"weights[{condition}] below {SMALLEST}",
+            f"weights[{condition}] below {smallest}",
             trace.weights,
             np.zeros_like(trace.weights),
-            rounding=10 * SMALLEST * np.exp(rounding.log_weights(under)),
+            rounding=10 * smallest * np.exp(rounding.log_weights(under)),
             counts=small,
-            limit=10 * SMALLEST,
+            limit=10 * smallest,
         )
 
 

@@ -15,7 +15,6 @@ from verify_attention import formula, mistakes, rounding
 from verify_attention.departures import departs
 from verify_attention.model import CONDITIONS, Array, Case, Fault, Flags, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE
-from verify_attention.rounding import SMALLEST
 
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
@@ -31,7 +30,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 
 def _large(case: Case, score: Array) -> Flags | None:
     """Return the rows whose largest weight has a logarithm: a key that a feature adds may leave too little."""
-    return score - formula.lse(case) > np.log(SMALLEST) if departs(case) else None
+    return score - formula.lse(case) > np.log(case.precision.smallest) if departs(case) else None
 
 
 INVARIANT = Invariant(

@@ -4,6 +4,7 @@ Letters in shapes: H query heads, G key-value heads (H is a multiple of G), Tq q
 query and of a key, d_v the width of a value.
 """
 
+from verify_attention.model.adapters import Adapter, Divergence
 from verify_attention.model.basics import (
     BROKEN,
     CONDITIONS,
@@ -16,8 +17,8 @@ from verify_attention.model.basics import (
     Indices,
     Status,
 )
-from verify_attention.model.case import BLOCK, Case, Latent, Published
-from verify_attention.model.claims import ON_REQUEST, Fault, Invariant, Plugin, Sides, Trait, always
+from verify_attention.model.case import BLOCK, Case, Latent, Posed, Published
+from verify_attention.model.claims import ABOUT_OTHERS, ON_REQUEST, Fault, Invariant, Plugin, Sides, Trait, always
 from verify_attention.model.features import (
     AddsColumn,
     Column,
@@ -32,22 +33,28 @@ from verify_attention.model.features import (
     Side,
     Vectors,
 )
-from verify_attention.model.report import CaseReport, Finding, Report, Tolerance, Worst, was_checked
-from verify_attention.model.trace import Implementation, NotShownError, Trace
+from verify_attention.model.precision import DTYPES, FLOAT64, Precision, precision
+from verify_attention.model.report import CaseReport, Finding, Report, Tolerance, UnderTest, Worst, was_checked
+from verify_attention.model.trace import Implementation, NotShownError, Trace, UnusableError
 
 __all__ = [
+    "ABOUT_OTHERS",
     "BLOCK",
     "BROKEN",
     "CONDITIONS",
+    "DTYPES",
+    "FLOAT64",
     "ON_REQUEST",
     "QUANTITIES",
     "STATUSES",
+    "Adapter",
     "AddsColumn",
     "Array",
     "Case",
     "CaseReport",
     "Column",
     "Condition",
+    "Divergence",
     "Estimate",
     "Expectation",
     "Fault",
@@ -65,6 +72,8 @@ __all__ = [
     "OnScores",
     "OnVectors",
     "Plugin",
+    "Posed",
+    "Precision",
     "Published",
     "Report",
     "Shape",
@@ -74,8 +83,11 @@ __all__ = [
     "Tolerance",
     "Trace",
     "Trait",
+    "UnderTest",
+    "UnusableError",
     "Vectors",
     "Worst",
     "always",
+    "precision",
     "was_checked",
 ]

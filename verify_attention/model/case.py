@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from verify_attention.model.basics import Array, Condition, Expectation, Indices
+from verify_attention.model.precision import FLOAT64, Precision
 
 BLOCK = 2**19  # scores; a larger case is judged in blocks of about as many
 
@@ -38,6 +39,22 @@ class Latent:
     c: Array  # [Tk, d_c]
     W_UK: Array  # [H, d_c, d_n]
     W_UV: Array  # [H, d_c, d_v]
+
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """How a case is put to a function that takes arrays; what does not take them has nothing to do with it.
+
+    `company` are other samples of the same batch, and the case sits at `seat` among them; they have its shapes and
+    options, and numbers and masks of their own. `layout` says how the arrays lie in memory: one after the other, every
+    second number of a larger array, with heads behind rows, or with one sample that is repeated. With `zeros` a bias
+    of zeros is given, and not left out.
+    """
+
+    company: tuple[Case, ...] = ()
+    seat: int = 0
+    layout: Literal["contiguous", "strided", "transposed", "broadcast"] = "contiguous"
+    zeros: bool = False
 
 
 def _leaves(parameters: Mapping[str, Any]) -> Iterator[Any]:
@@ -79,6 +96,8 @@ class Case:
     path: str = ""  # as the user named it; empty for a shipped case and for one that is from no file
     line: int = 1
     sha256: str = ""
+    precision: Precision = FLOAT64  # in which the implementation computes, and in which it gets the arrays
+    posed: Posed = field(default_factory=Posed)
     whole: Case | None = None
     first_head: int = 0
     first_row: int = 0

@@ -44,6 +44,7 @@ class Fault:
 
 
 ON_REQUEST = "asked of cases with features, or that expect it"
+ABOUT_OTHERS = "about other implementations than the core, which is what they are compared with"
 IN_BLOCKS = "the case is judged in blocks, and the claim is about all of it"
 
 
@@ -84,11 +85,12 @@ class Plugin:
 class Invariant(Plugin):
     """A claim about attention, as an equation with two independently computed sides.
 
-    `applies` returns None, or the reason why the case is not one that the claim is about. A claim `on_request` is asked
-    of cases with features, and of plain ones, which are about biases, only where they expect it; one about a `whole`
-    case is not asked of one that is judged in blocks. `vacuous` completes the reason where every `moves` of the
-    equation is ~0. `needs` are traits of the formula that features may take away. `where` says to whom reads it which
-    cases those are. `check` is the name of the article's check that this repeats.
+    `applies` returns None, or the reason why the case is not one that the claim is about. A claim `on_request` is
+    asked of cases with features, and of plain ones, which are about biases, only where they expect it; one about a
+    `whole` case is not asked of one that is judged in blocks; one `of_others` is not asked of the core. `vacuous`
+    completes the reason where every `moves` of the equation is ~0. `needs` are traits of the formula that features
+    may take away. `where` says to whom reads it which cases those are. `check` is the name of the article's check
+    that this repeats.
     """
 
     formula: str
@@ -103,6 +105,7 @@ class Invariant(Plugin):
     own_limit: bool = False  # some part has a limit that is not the tolerance
     on_request: bool = False
     whole: bool = False
+    of_others: bool = False
 
     def not_asked(self, case: Case) -> str | None:
         """Return the reason why the claim is not asked of a case, else None."""

@@ -63,6 +63,15 @@ class Tolerance:
     atol: float = 1e-12
 
 
+class UnderTest(NamedTuple):
+    """What was judged: its name, its version, the dtype of its arrays, and in which precision it computes."""
+
+    name: str
+    version: str
+    dtype: str = "float64"
+    computes_in: str = "float64"
+
+
 @dataclass(frozen=True)
 class CaseReport:
     """A case, its traces by condition and its findings in the order of the invariants.
@@ -79,7 +88,7 @@ class CaseReport:
 class Report:
     """Everything that a run found."""
 
-    implementation: str
+    implementation: UnderTest
     tolerance: Tolerance
     cases: tuple[CaseReport, ...]
 

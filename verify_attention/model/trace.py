@@ -14,17 +14,23 @@ class NotShownError(Exception):
     """An implementation does not show this part of its trace; the text is the part's name."""
 
 
+class UnusableError(Exception):
+    """What an implementation returned is of no use; the text says what it is, and what was expected."""
+
+
 @dataclass(frozen=True, eq=False)
 class Trace:
     """What an implementation shows for a case: the output, and where it can, scores, weights and LSE.
 
     output `[H, Tq, d_v]`; scores (what enters the exponential) and weights `[H, Tq, Tk]`; lse, the logarithm of each
     row's sum of exponentials, `[H, Tq]`; layer, the heads put together through W_O where the case has one,
-    `[Tq, d_out]`. Results do not hold the layer.
+    `[Tq, d_out]`. Results do not hold the layer. `arguments` are the arrays that a function was given, before the call
+    and after it, each `[H or G or 1, T or 1, n]`; None for what takes no arrays.
     """
 
     output: Array
     inside: Mapping[str, Array] = field(default_factory=dict)
+    arguments: Mapping[str, tuple[Array, Array]] | None = None
 
     def _shown(self, name: str) -> Array:
         if name not in self.inside:

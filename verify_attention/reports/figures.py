@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from verify_attention.model import Case, Finding, Status, Tolerance
+from verify_attention.model import Case, Finding, Report, Status, Tolerance
 
 WORDS: dict[Status, str] = {
     "pass": "PASS",
@@ -52,12 +52,15 @@ def kind_of(reason: str) -> str:
     return kind if colon and kind in {"vacuous", "not claimed", "not offered", "not shown"} else "not applicable"
 
 
-def again(case: Case, finding: Finding, tolerance: Tolerance) -> str:
+def again(case: Case, finding: Finding, report: Report) -> str:
     """Return the command that repeats one finding, and leaves the results as they are."""
     _, colons, document = case.id.partition("::")
     path = f"./{case.path}" if case.path.startswith("-") else case.path
     which = quoted(path + colons + document) if case.path else f"-k {quoted(case.id)}"
-    return f"verify-attention run {which} --select {finding.invariant}{unusual(tolerance, ' --{} {!r}')} --no-output"
+    under_test, tolerance = report.implementation, unusual(report.tolerance, " --{} {!r}")
+    whose = "" if under_test.name == "core" else f" --implementation {quoted(under_test.name)}"
+    dtype = "" if under_test.dtype == "float64" else f" --dtype {under_test.dtype}"
+    return f"verify-attention run {which}{whose}{dtype} --select {finding.invariant}{tolerance} --no-output"
 
 
 def unusual(tolerance: Tolerance, form: str) -> str:

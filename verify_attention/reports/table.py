@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status, Tolerance
+from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status
 from verify_attention.reports.figures import (
     COLOURS,
     PUBLISHED,
@@ -49,7 +49,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, verbose: boo
     """Return the table as text of at most `width` columns, coloured or plain; commands and ids are not cut."""
     screen, sink = console(width, color)
     findings = list(report.findings())
-    _broken(screen, findings, report.tolerance, None if verbose else MOST_BROKEN)
+    _broken(screen, findings, report, None if verbose else MOST_BROKEN)
     if not quiet:
         screen.print(_every_finding(findings) if verbose else _invariants(findings), soft_wrap=verbose)
         _notes(screen, report)
@@ -61,7 +61,7 @@ def _word(finding: Finding) -> Text:
     return Text(WORDS[finding.status], style=COLOURS[finding.status])
 
 
-def _broken(screen: Console, findings: list[tuple[Case, Finding]], tolerance: Tolerance, most: int | None) -> None:
+def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Report, most: int | None) -> None:
     """Say of each finding that broke what, where, why, and how to repeat it."""
     broken = sorted(
         ((case, finding) for case, finding in findings if finding.status in BROKEN),
@@ -73,7 +73,7 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], tolerance: To
         if finding.observed == "within-rounding" and finding.rounding_bound != np.inf:
             hint = f"  if numbers this large are meant: expect: {{{finding.invariant}: within-rounding}}"
             screen.print(hint, soft_wrap=True)
-        screen.print(f"  again: {again(case, finding, tolerance)}\n", soft_wrap=True)
+        screen.print(f"  again: {again(case, finding, report)}\n", soft_wrap=True)
     if most is not None and len(broken) > most:
         screen.print(f"… and {len(broken) - most:,} more; --verbose shows all\n")
 

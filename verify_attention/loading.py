@@ -1,0 +1,158 @@
+"""Load what is put under test: an adapter by its name, or a function by `module:function` or `path.py:function`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from verify_attention import __version__
+from verify_attention.errors import LoadError, UsageError
+from verify_attention.functions import Asked
+from verify_attention.model import (
+    DTYPES,
+    FLOAT64,
+    Adapter,
+    Case,
+    Divergence,
+    Implementation,
+    Precision,
+    Trace,
+    UnderTest,
+    precision,
+)
+from verify_attention.plugins import implementations
+from verify_attention.wording import join, suggest
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """An implementation under test, by the name with which it is loaded again in another process."""
+
+    name: str
+    implementation: Implementation
+    version: str = __version__
+    precision: Precision = FLOAT64
+    divergences: tuple[Divergence, ...] = ()
+
+    @property
+    def under_test(self) -> UnderTest:
+        """What a report says of it."""
+        return UnderTest(self.name, self.version, self.precision.dtype, self.precision.computes_in)
+
+    @property
+    def is_core(self) -> bool:
+        """Whether this is the float64 core itself."""
+        return bool(getattr(self.implementation, "is_core", False))
+
+    @property
+    def independent_heads(self) -> bool:
+        """Whether cases may be judged together, as the core allows."""
+        return bool(getattr(self.implementation, "independent_heads", False))
+
+    def __call__(self, case: Case) -> Trace:
+        """Make a trace of a case."""
+        return self.implementation(case)
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Loaded], tuple[str, str]]:
+        """Travel between processes by name: functions may be closures, and libraries are no data."""
+        return load, (self.name, self.precision.dtype)
+
+
+def load(name: str = "core", dtype: str = "float64") -> Loaded:
+    """Load an implementation for arrays of a dtype.
+
+    Raises:
+        UsageError: no adapter has the name, its library is not installed, or it does not take the dtype.
+        LoadError: a module cannot be imported, or has no such function.
+
+    """
+    if ":" in name:
+        return _function(name, dtype)
+    known = implementations()
+    if name not in known:
+        said = f"{suggest(name, known)}; a function is named module:function or path.py:function"
+        raise UsageError(f"no implementation is called {name!r}{said}")
+    adapter = known[name]
+    if dtype not in adapter.dtypes:
+        raise UsageError(f"{name} takes {join(adapter.dtypes)}, not {dtype}")
+    _needed(name, adapter)
+    try:
+        made = adapter.load(dtype)
+    except Exception as error:
+        raise LoadError(f"{name} cannot be loaded: {_said(error)}") from error
+    own = precision(dtype, adapter.computes_in.get(dtype))
+    return Loaded(name, made, version_of(adapter) or __version__, own, adapter.divergences)
+
+
+def version_of(adapter: Adapter) -> str | None:
+    """Return the version of an adapter's library: None where a library is missing; the core has the tool's own."""
+    if not adapter.libraries:
+        return __version__
+    try:
+        return metadata.version(adapter.install[0])
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def install_command(adapter: Adapter) -> str:
+    """Return the command that installs an adapter's libraries."""
+    return f"pip install {' '.join(adapter.install)}"
+
+
+def _needed(name: str, adapter: Adapter) -> None:
+    missing = [library for library in adapter.libraries if importlib.util.find_spec(library) is None]
+    if missing:
+        raise UsageError(f"{name} needs {join(missing)}, which is not installed: {install_command(adapter)}")
+
+
+def _function(name: str, dtype: str) -> Loaded:
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise UsageError(f"{name!r} is not of the form module:function or path.py:function")
+    try:
+        module = _module(place)
+    except (Exception, SystemExit) as error:
+        raise LoadError(f"{place} cannot be imported: {_said(error)}") from error
+    function: Any = module
+    for part in attribute.split("."):
+        if not hasattr(function, part):
+            raise LoadError(
+                f"{place} has no {attribute!r}{suggest(part, [one for one in vars(module) if one[0] != '_'])}"
+            )
+        function = getattr(function, part)
+    if not callable(function):
+        raise LoadError(f"{name} is {type(function).__name__}, expected a function")
+    inside = getattr(function, "computes_in", None)
+    if inside is not None and inside not in DTYPES:
+        raise LoadError(f"{name}: its computes_in is {inside!r}, allowed are {join(DTYPES)}")
+    version = getattr(module, "__version__", None)
+    return Loaded(name, Asked(function), version if isinstance(version, str) else "unknown", precision(dtype, inside))
+
+
+def _module(place: str) -> Any:
+    """Import a module by its name from the current folder or anywhere else, or a file by its path."""
+    path = Path(place)
+    if path.suffix != ".py":
+        sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(place)
+    if not path.is_file():
+        raise FileNotFoundError("there is no such file")
+    sys.path.insert(0, str(path.resolve().parent))
+    name = path.stem if path.stem not in sys.modules else f"{path.stem}_under_test"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _said(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
