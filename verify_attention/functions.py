@@ -21,8 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from verify_attention import selection
-from verify_attention.features import alibi
-from verify_attention.model import Array, Case, Trace, UnusableError
+from verify_attention.model import BLOCK, Array, Case, NotShownError, Trace, UnusableError
 from verify_attention.structure import showing_weights
 
 Function: TypeAlias = Callable[..., Any]
@@ -50,7 +49,7 @@ class Asked:
     function: Function
 
     def __call__(self, case: Case) -> Trace:
-        """Ask about a case; weights that are not shown are read from the output of the identity in the place of values."""
+        """Ask about a case; weights that are not shown are read from the output with the identity for values."""
         names = named(self.function)
         shown, arguments = self._answer(case, names)
         output = shown.pop("output")
@@ -60,6 +59,8 @@ class Asked:
         return Trace(output, shown, arguments)
 
     def _through_identity(self, case: Case, names: frozenset[str]) -> Array | None:
+        if case.keys.shape[1] ** 2 * len(case.keys) > BLOCK:
+            return None
         try:
             return self._answer(_with_identity(case), names)[0]["output"]
         except NotImplementedError:
@@ -139,7 +140,8 @@ def _expressible(case: Case) -> Case:
         return selection.spelled_out(case)  # a block's rows do not stand where they seem to
     if "alibi" in case.features:
         features = {name: value for name, value in case.features.items() if name != "alibi"}
-        return case.but(features={**features, "score_bias": features.get("score_bias", 0.0) + alibi.biases(case)})
+        added = selection.said_without_positions(case, "alibi")["score_bias"]
+        return case.but(features={**features, "score_bias": features.get("score_bias", 0.0) + added})
     return case
 
 
@@ -240,3 +242,15 @@ def _own_part(name: str, part: Any, shape: tuple[int, ...], seat: int) -> Array:
     if part.shape != shape:
         raise UnusableError(f"returned {name} of shape {part.shape}, expected {shape}")
     return np.array(part[seat], dtype=np.float64)
+
+
+def arguments(trace: Trace) -> Mapping[str, tuple[Array, Array]]:
+    """Return the arrays that a function was given, before and after the call.
+
+    Raises:
+        NotShownError: the trace is of what takes no arrays.
+
+    """
+    if trace.arguments is None:
+        raise NotShownError("arguments")
+    return trace.arguments

@@ -70,11 +70,8 @@ def spelled_out(case: Case) -> Case:
     """
     features = dict(case.features)
     for each in in_order(case):
-        if isinstance(each.act, Hides) and each.name != "mask":
-            said: Mapping[str, Any] = {"mask": np.broadcast_to(each.act.core(case), case.scores_shape)}
-        elif each.spell_out is not None:
-            said = each.spell_out(case)
-        else:
+        said = {} if each.name == "mask" else said_without_positions(case, each.name)
+        if not said:
             continue
         features.pop(each.name)
         for name, value in said.items():
@@ -85,6 +82,14 @@ def spelled_out(case: Case) -> Case:
             else:
                 features[name] = value
     return case.but(features=features, whole=None, first_head=0, first_row=0)
+
+
+def said_without_positions(case: Case, name: str) -> Mapping[str, Any]:
+    """Return features that say what one of the case's says by the places of rows and keys."""
+    own = feature(name)
+    if isinstance(own.act, Hides):
+        return {"mask": np.broadcast_to(own.act.core(case), case.scores_shape)}
+    return {} if own.spell_out is None else own.spell_out(case)
 
 
 def widened(case: Case, count: int = 1) -> dict[str, Any]:

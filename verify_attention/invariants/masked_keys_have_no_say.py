@@ -27,7 +27,7 @@ from verify_attention.model import (
 )
 from verify_attention.pipeline import CORE, Pipeline, uncovered
 
-LOUD_SCORE, LOUD_VALUE = 1e4, 1e300
+LOUD_SCORE, LOUD_VALUE, FARTHEST = 1e4, 1e300, 1e100  # or what a coarser precision holds
 NO_KEY = "no key can be hidden without leaving a row with none"
 
 
@@ -72,18 +72,20 @@ def loud(case: Case, key: int) -> Case:
     direction = np.take_along_axis(queries, longest[:, None, None], axis=1)[:, 0]
     size = np.abs(direction).max(axis=-1, keepdims=True)
     unit = np.where(size > 0, direction / np.where(size > 0, size, 1.0), 1.0)  # squares of tiny numbers would be 0
+    room = case.precision.largest / 8
+    loud_score, farthest = min(LOUD_SCORE, room * min(1.0, case.scale)), min(FARTHEST, room)
     values = selection.values(case).copy()
-    values[:, key] = LOUD_VALUE
-    vectors = unit * (LOUD_SCORE / np.maximum(case.scale * size * np.square(unit).sum(axis=-1, keepdims=True), 1e-100))
+    values[:, key] = min(LOUD_VALUE, room)
+    vectors = unit * (loud_score / np.maximum(case.scale * size * np.square(unit).sum(axis=-1, keepdims=True), 1e-100))
     posed = case
     for _ in range(2):  # the second time with what a rotation makes of it put right
         keys = case.keys.copy()
-        keys[:, key] = np.clip(vectors, -1e100, 1e100)
+        keys[:, key] = np.clip(vectors, -farthest, farthest)
         posed = case.but(keys=keys, values=values)
         scores = formula.products(posed).value[..., key].reshape(groups, -1)
         highest, lowest = scores.max(axis=-1, keepdims=True), scores.min(axis=-1, keepdims=True)
         strongest = np.where(highest >= -lowest, highest, lowest)
-        vectors = vectors * LOUD_SCORE / np.where(np.abs(strongest) > 1, strongest, 1.0)
+        vectors = vectors * loud_score / np.where(np.abs(strongest) > 1, strongest, 1.0)
     return posed
 
 

@@ -1,0 +1,85 @@
+"""Every argument that is given changes the output by as much as it should, and every bias is read.
+
+What an option does is the difference of the output with it and without it, and the formula predicts that. A K bias has
+no effect on the output of plain attention, which is what this program is about; but code that takes one reads it: not a
+number in a bias leaves not a number in every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from verify_attention import formula, rounding
+from verify_attention.functions import BIASES, OPTIONS, Asked, arguments
+from verify_attention.kernel import attention
+from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides
+from verify_attention.structure import without
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare what each option does with what the formula says, and put no numbers into the biases."""
+    both = case.under("qk")
+    given = arguments(attend(both)).keys()
+    fewer = {name: without(both, name) for name in both.features}
+    fewer["scale"] = both.but(scale=case.d_k**-0.5)
+    fewer |= {"bQ": case.under("k"), "bK": case.under("q"), "bV": both.but(bV=None)}
+    for name, other in fewer.items():
+        yield Sides(
+            f"effect of {name} on the output",
+            attend(both).output - attend(other).output,
+            (effect := formula.output(both) - formula.output(other)),
+            rounding=2 * (rounding.output(both) + rounding.output(other)),
+            axis="channel",
+            moves=effect,
+        )
+    for name in BIASES.keys() & given:
+        read = np.isnan(attend(both.but(**{name: np.full_like(getattr(both, name), np.nan)})).output)
+        ones = np.ones(read.shape)
+        yield Sides(f"rows that a {name} of NaN leaves NaN", read.astype(float), ones, rounding=0.0, axis="channel")
+
+
+def ignoring(name: str, also: str | None = None) -> Asked:
+    """Return a function that ignores an option, or ignores it beside another."""
+
+    def deaf(q: Array, k: Array, v: Array, **options: Any) -> Array:
+        if also is None or options.get(also) is not None:
+            options[name] = None
+        return attention(q, k, v, **options)["output"]
+
+    return Asked(deaf)
+
+
+def hiding_nan(q: Array, k: Array, v: Array, **options: Any) -> Array:
+    """Replace not-a-numbers by 0 everywhere."""
+    return np.nan_to_num(attention(q, k, v, **options)["output"])
+
+
+def half_of_the_mask(q: Array, k: Array, v: Array, *, mask: Flags | None = None, **options: Any) -> Array:
+    """Read the mask of the first half of the keys only."""
+    if mask is not None:
+        mask = mask.copy()
+        mask[..., mask.shape[-1] // 2 :] = True
+    return attention(q, k, v, mask=mask, **options)["output"]
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="output(case) − output(case without x) = what the formula says, for each x; NaN in a bias: NaN in all rows",
+    source="the definition of each option",
+    of_others=True,
+    vacuous="no argument has an effect on the output here",
+    sides=sides,
+    faults=(
+        *(Fault(f"{name} is ignored", ignoring(name)) for name in sorted(OPTIONS)),
+        Fault("the mask is ignored beside causality", ignoring("mask", "causal")),
+        Fault("the score bias is ignored beside a mask", ignoring("score_bias", "mask")),
+        Fault("the V bias is dropped when a mask is given", ignoring("bV", "mask")),
+        Fault("the cap is ignored beside causality", ignoring("softcap", "causal")),
+        Fault("the mask of the second half of the keys is ignored", Asked(half_of_the_mask)),
+        Fault("not-a-numbers are replaced by 0", Asked(hiding_nan)),
+    ),
+)

@@ -1,0 +1,75 @@
+"""Views give the same as fresh arrays: strided, transposed, or one sample repeated without a copy.
+
+The numbers are the same, and only where they lie differs: every second number of a wider array, heads behind rows as
+a model's projections leave them, a stride of 0 along the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from verify_attention import rounding
+from verify_attention.functions import Asked, arguments
+from verify_attention.kernel import attention
+from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Posed, Sides
+
+
+def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
+    """Compare the output for each layout with that for fresh arrays."""
+    plain = case.under("qk")
+    fresh = attend(plain)
+    arguments(fresh)
+    for layout, posed in {
+        "strided": Posed(layout="strided"),
+        "transposed": Posed(layout="transposed"),
+        "broadcast": Posed(layout="broadcast", company=(plain,)),
+    }.items():
+        yield Sides(
+            f"output of {layout} arrays",
+            attend(plain.but(posed=posed)).output,
+            fresh.output,
+            rounding=2 * rounding.output(plain),
+            axis="channel",
+        )
+
+
+def as_if_contiguous(array: Array) -> Array:
+    """Read an array's memory from its first number on, whatever its strides are."""
+    strides = np.cumprod((array.itemsize, *array.shape[:0:-1]))[::-1]
+    return np.lib.stride_tricks.as_strided(array, strides=strides.tolist())
+
+
+def reading_keys_so(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+    """Read the keys as if they were contiguous."""
+    return attention(q, as_if_contiguous(k), v, **options)
+
+
+def reading_the_mask_so(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+    """Read the mask as if it were contiguous, and whole."""
+    mask = options.get("mask")
+    if mask is not None and mask.shape[:2] == q.shape[:2]:
+        options["mask"] = as_if_contiguous(mask)
+    return attention(q, k, v, **options)
+
+
+def reading_values_so(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+    """Read the values as if their rows lay one after the other, however far apart they are."""
+    return attention(q, k, as_if_contiguous(v) if v.strides[-1] != v.itemsize else v, **options)
+
+
+INVARIANT = Invariant(
+    __name__,
+    __doc__,
+    formula="attention(views of q, k, v and options) = attention(copies of them)",
+    source="the habit of every array library",
+    of_others=True,
+    sides=sides,
+    faults=(
+        Fault("keys are read as if they were contiguous", Asked(reading_keys_so)),
+        Fault("a mask is read as if it were contiguous", Asked(reading_the_mask_so)),
+        Fault("a stride of two is taken for one", Asked(reading_values_so)),
+    ),
+)
