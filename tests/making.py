@@ -6,11 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from verify_attention.model import Case, Tolerance
+from verify_attention import kernel
+from verify_attention.functions import Asked
+from verify_attention.model import Case, Implementation, Invariant, Tolerance
+from verify_attention.pipeline import CORE
 from verify_attention.plugins import invariants
 
 INVARIANTS = invariants()
 TOLERANCE = Tolerance()
+PEER = Asked(kernel.attention)
+
+
+def right_of(invariant: Invariant) -> Implementation:
+    """Return a right implementation that is asked of the claim: the core, or where that is not asked, another."""
+    return PEER if invariant.of_others else CORE
 
 
 def rng(seed: int = 0) -> np.random.Generator:

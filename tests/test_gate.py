@@ -45,7 +45,7 @@ SMALL = made_by(CORE, "core", *small_cases())
 
 def gate(made, chosen=CHOSEN, tolerance=TOLERANCE, files=None, complete=False, implementation=None):
     """Judge results; what was under test is believed unless a test says otherwise."""
-    return judge(made, chosen, tolerance, files or {}, complete, implementation or "core")
+    return judge(made, chosen, tolerance, files or {}, complete, UnderTest(implementation or "core", ""))
 
 
 def resealed(made):

@@ -346,7 +346,7 @@ def test_inputs_of_other_cases_have_no_new_keys() -> None:
 
 
 def judged(made: dict[str, Any], name: str = "core") -> gate.Verdict:
-    return gate.judge(made, list(INVARIANTS.values()), Tolerance(), {}, implementation=name)
+    return gate.judge(made, list(INVARIANTS.values()), Tolerance(), {}, implementation=UnderTest(name, ""))
 
 
 def written(reports: tuple[CaseReport, ...], name: str, detail: str = "auto") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from verify_attention.model import FLOAT64, Array, Case, Latent, Precision
+from verify_attention.model import FLOAT64, Array, Case, Precision
 
 POSITIONS = frozenset({"q_positions", "k_positions"})  # a rotation takes them as they are
 
@@ -15,30 +15,30 @@ POSITIONS = frozenset({"q_positions", "k_positions"})  # a rotation takes them a
 def cast(case: Case, precision: Precision) -> Case:
     """Return the case for an implementation of some precision, each array in numbers of its dtype.
 
-    Printed numbers are about the case as it was: they go where a number changes. Scalars (scale, cap, base) stay, and
-    are rounded by what computes with them.
+    Printed numbers are about the case as it was: they go where a number changes. So does a latent, as keys do not
+    follow from it to the last digit any more. Scalars (scale, cap, base) stay, and are rounded by what computes
+    with them. A case with a number that the dtype does not hold stays as it is, and does not fit.
     """
     if precision == FLOAT64:
         return case
+    uncast = case.but(precision=precision)
+    if not fits(uncast):
+        return uncast.but(published=None)
     changed: dict[str, Any] = {
         name: rounded(array, precision.dtype)
         for name in ("q", "keys", "bQ", "bK", "values", "bV", "W_O")
         if (array := getattr(case, name)) is not None
     }
-    if case.latent is not None:
-        changed["latent"] = Latent(
-            **{name: rounded(array, precision.dtype) for name, array in vars(case.latent).items()}
-        )
     features = {name: _parameters(value, precision.dtype) for name, value in case.features.items()}
-    same = all(np.array_equal(array, getattr(case, name)) for name, array in changed.items() if name != "latent")
+    same = all(np.array_equal(array, getattr(case, name)) for name, array in changed.items())
     printed = case.published if same and _equal(features, case.features) else None
-    return case.but(**changed, features=features, published=printed, precision=precision)
+    return case.but(**changed, latent=None, features=features, published=printed, precision=precision)
 
 
 def fits(case: Case) -> bool:
-    """Say whether every number of a case is one of its precision's: a large one may have overflowed."""
+    """Say whether the precision of a case holds all its numbers: none is too large."""
     arrays = (case.q, case.keys, case.bQ, case.bK, case.values, case.bV, *_arrays(case.features))
-    return all(np.isfinite(array).all() for array in arrays if array is not None)
+    return all(bool((np.abs(array) <= case.precision.largest).all()) for array in arrays if array is not None)
 
 
 def rounded(array: Array, dtype: str) -> Array:

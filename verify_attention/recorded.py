@@ -13,7 +13,8 @@ from verify_attention.model import CONDITIONS, Array, Case, Condition, Flags, Tr
 
 CHANGED = "a case that was changed in another way"
 NOT_STORED = "not in the results file"
-NO_LAYER = "not shown: the implementation does not show its layer"  # as the engine words it: results hold no layer
+# As the engine words it: results hold no layer, and no arguments.
+NO_LAYER, NO_ARGUMENTS = (f"not shown: the implementation does not show its {part}" for part in ("layer", "arguments"))
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Recorded:
     """The traces of one case under the four conditions, as arrays over the whole case."""
 
     traces: Mapping[Condition, Mapping[str, Array]]
+    is_core: bool = False  # whether they are the core's
 
     def __call__(self, case: Case) -> Trace:
         """Answer for the case, or a block of it, under a condition.
@@ -55,11 +57,11 @@ def overflowed(case: Case, stored: Recorded) -> bool:
     )
 
 
-def recorded(conditions: Mapping[str, Mapping[str, Any]]) -> Recorded:
+def recorded(conditions: Mapping[str, Mapping[str, Any]], is_core: bool = False) -> Recorded:
     """Read stored traces: arrays of numbers, with NaN for null. A condition with a summary in it was not stored."""
     traces: dict[Condition, dict[str, Array]] = {}
     for condition in CONDITIONS:
         shown = {name: array for name, array in conditions[condition].items() if array is not None}
         if all(isinstance(array, list) for array in shown.values()):
             traces[condition] = {name: np.array(array, dtype=np.float64) for name, array in shown.items()}
-    return Recorded(traces)
+    return Recorded(traces, is_core)

@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from verify_attention.cli.choices import chosen_invariants, echo, one_blas_thread, selection_options, tolerance_options
+from verify_attention.cli.choices import (
+    DTYPES,
+    chosen_invariants,
+    echo,
+    one_blas_thread,
+    selection_options,
+    tolerance_options,
+)
 from verify_attention.errors import ExitCode, ResultsError
 
 if TYPE_CHECKING:
     from verify_attention.gate import Verdict
-    from verify_attention.model import Case
+    from verify_attention.model import Case, UnderTest
 
 MOST_PROBLEMS = 20
 
@@ -28,18 +35,24 @@ MOST_PROBLEMS = 20
     "where the results say, if they are there.",
 )
 @click.option("--implementation", default="core", show_default=True, metavar="NAME", help="What was under test.")
+@click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True, help="Its arrays' type.")
+@click.option(
+    "--computes-in",
+    type=click.Choice(DTYPES),
+    help="In which precision it computes. Default: what its adapter declares, or its dtype.",
+)
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="OLD.JSON", help="Name what got worse since.")
 @tolerance_options
 @selection_options
 def gate(
     results: Path,
     folders: tuple[str, ...],
-    implementation: str,
     baseline: Path | None,
     rtol: float,
     atol: float,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    **under_test: str,
 ) -> int:
     """Judge RESULTS.JSON anew: its schema, digests, inputs, traces, findings and counts.
 
@@ -55,13 +68,23 @@ def gate(
     chosen = chosen_invariants(select, ignore)
     made = read_results(results)
     files = _cases(made, folders)
-    verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, bool(folders), implementation)
+    verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, bool(folders), _due(**under_test))
     verdict.notes += _notes(made, files, folders)
     if baseline is not None:
         old = read_results(baseline)
         verdict.problems += unsound(old)
         verdict.worse += worse(old, made)
     return _said(results, verdict)
+
+
+def _due(implementation: str, dtype: str, computes_in: str | None) -> UnderTest:
+    """Return what must have been under test: an adapter declares in which precision it computes."""
+    from verify_attention.model import UnderTest  # noqa: PLC0415
+    from verify_attention.plugins import implementations  # noqa: PLC0415
+
+    adapter = implementations().get(implementation)
+    declared = dtype if adapter is None else adapter.computes_in.get(dtype, dtype)
+    return UnderTest(implementation, "", dtype, computes_in or declared)
 
 
 def read_results(path: Path) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from typing import Any
 
 from verify_attention import results, sealing
 from verify_attention.cases import build_case
+from verify_attention.casting import cast
 from verify_attention.errors import CasesRefusedError
 from verify_attention.gate.anew import judged_anew
 from verify_attention.gate.numbers import own_numbers
 from verify_attention.gate.traces import detail_of, is_summary
-from verify_attention.model import BROKEN, Case, Invariant, Tolerance
+from verify_attention.model import BROKEN, FLOAT64, Case, Invariant, Precision, Tolerance, UnderTest, precision
 from verify_attention.sealing import Document
 from verify_attention.wording import join
 
@@ -43,7 +44,7 @@ def judge(
     tolerance: Tolerance,
     files: Mapping[str, Case],
     complete: bool = False,
-    implementation: str = "core",
+    implementation: UnderTest | None = None,
 ) -> Verdict:
     """Judge a document that satisfies its schema.
 
@@ -53,11 +54,11 @@ def judge(
         tolerance: the largest tolerance that the results may have been judged with.
         files: the cases as their files have them now, by id; those that are not here are rebuilt from the results.
         complete: whether the results must have exactly the cases of `files`.
-        implementation: the name of what must have been under test.
+        implementation: what must have been under test, whatever its version; the core, unless given.
 
     """
     verdict = Verdict()
-    verdict.problems += [*_whole(made, tolerance), *_identity(made, implementation)]
+    verdict.problems += [*_whole(made, tolerance), *_identity(made, implementation or UnderTest("core", ""))]
     verdict.problems += _lost(made, files if complete else None)
     by_problem: dict[str, list[str]] = {}
     for entry in made["cases"]:
@@ -93,12 +94,15 @@ def _whole(made: Document, tolerance: Tolerance) -> Iterator[str]:
         yield "cases: no equation was really checked"
 
 
-def _identity(made: Document, implementation: str) -> Iterator[str]:
-    """Check what is said of the implementation: a name that is not the core's is judged by its traces only."""
+def _identity(made: Document, due: UnderTest) -> Iterator[str]:
+    """Check what is said of the implementation: from its precision limits follow, so that it is not believed."""
     said = made["implementation"]
-    if said["name"] != implementation:
-        yield f"implementation.name: says {said['name']}, expected {implementation} (--implementation NAME)"
-    if said["name"] == "core" and (said["dtype"], said["version"]) != ("float64", made["tool"]["version"]):
+    for name in ("name", "dtype", "computes_in"):
+        if said[name] != getattr(due, name):
+            option = "--implementation" if name == "name" else f"--{name.replace('_', '-')}"
+            yield f"implementation.{name}: says {said[name]}, expected {getattr(due, name)} ({option})"
+    core_s = "float64", "float64", made["tool"]["version"]
+    if said["name"] == "core" and (said["dtype"], said["computes_in"], said["version"]) != core_s:
         yield f"implementation: the core computes in float64 and has the version of the tool, {made['tool']['version']}"
 
 
@@ -131,10 +135,11 @@ def _judge_case(
     own_limits = {invariant.name for invariant in chosen if invariant.own_limit}
     if not _fits(entry["id"], entry["file"]):
         say(f"its file is {entry['file']!r}: ids end in the name of their file, and no file is named from the root")
+    own = precision(made["implementation"]["dtype"], made["implementation"]["computes_in"])
     for finding in entry["findings"]:
-        for problem in own_numbers(finding, tolerance, finding["invariant"] in own_limits):
+        for problem in own_numbers(finding, tolerance, finding["invariant"] in own_limits, own != FLOAT64):
             say(f"{finding['invariant']}: {problem}")
-    case = _case_of(entry, files, say)
+    case = _case_of(entry, files, say, own)
     if case is None:
         return found
     verdict.rejudged += 1
@@ -165,10 +170,11 @@ def _selection(found: Counter[str], asked: Sequence[str]) -> Iterator[str]:
         yield f"has a finding on {name}, which was not asked for or is not known"
 
 
-def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], None]) -> Case | None:
+def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], None], own: Precision) -> Case | None:
     """Return the case to judge anew: from its file, if the results are about that; else from the stored inputs."""
     on_disk = files.get(entry["id"])
     if on_disk is not None:
+        on_disk = cast(on_disk, own)
         if on_disk.sha256 != entry["sha256"]:
             say(f"{on_disk.file} has changed since the run: its sha256 is not the one in the results")
             return None
@@ -184,7 +190,7 @@ def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], No
         say("cannot be judged anew: its inputs are summarised and its file is not here; give --cases")
         return None
     try:
-        return build_case(given, id=entry["id"], file=entry["file"], sha256=entry["sha256"])
+        return cast(build_case(given, id=entry["id"], file=entry["file"], sha256=entry["sha256"]), own)
     except CasesRefusedError as error:
         say(f"inputs are not a case: {'; '.join(problem.message for problem in error.problems)}")
         return None

@@ -13,6 +13,7 @@ from verify_attention.engine import run_case
 from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
 from verify_attention.gate.traces import detail_of, is_summary, traces_differ
 from verify_attention.model import (
+    FLOAT64,
     Case,
     Finding,
     Invariant,
@@ -22,7 +23,7 @@ from verify_attention.model import (
     was_checked,
 )
 from verify_attention.pipeline import CORE
-from verify_attention.recorded import CHANGED, NO_LAYER, NOT_STORED, overflowed, recorded
+from verify_attention.recorded import CHANGED, NO_ARGUMENTS, NO_LAYER, NOT_STORED, overflowed, recorded
 from verify_attention.sealing import Document
 from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST
@@ -45,7 +46,7 @@ def judged_anew(
     yield from misshapen
     if misshapen:
         return
-    implementation = recorded(entry["conditions"])
+    implementation = recorded(entry["conditions"], is_core)
     stored = run_case(case, implementation, asked, tolerance, LARGEST["summary"])
     lossy = is_core and overflowed(case, implementation)
     parts, attend, attend_core = list(blocks(case)), Attend(implementation), Attend(CORE)
@@ -98,7 +99,7 @@ def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) 
 
     Only a logarithm may differ in its last bit on another machine.
     """
-    if finding.reason in {f"not offered: {CHANGED}", NO_LAYER}:
+    if finding.reason in {f"not offered: {CHANGED}", NO_LAYER, NO_ARGUMENTS}:
         return  # the equation needs a case, or a part of the trace, that is not stored
     if finding.reason == f"not offered: {NOT_STORED}":
         if not is_core and was_checked(said["status"], said["observed"]):
@@ -136,6 +137,8 @@ def _at_its_place(
     try:
         with np.errstate(all="ignore"):
             equation = {part.of: part for part in invariant.sides(block, attend) if not part.contrast}
+            if block.precision != FLOAT64:
+                equation = {of: comparison.as_coarse(part, tolerance) for of, part in equation.items()}
     except (NotOfferedError, NotShownError, CrashedError):
         return None
     part, place = equation.get(worst["of"]), (head - block.first_head, row - block.first_row, *index)

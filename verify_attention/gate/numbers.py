@@ -12,10 +12,11 @@ from verify_attention.model import Tolerance
 from verify_attention.sealing import Document
 
 
-def own_numbers(finding: Document, tolerance: Tolerance, own_limit: bool) -> Iterator[str]:
+def own_numbers(finding: Document, tolerance: Tolerance, own_limit: bool, coarse: bool) -> Iterator[str]:
     """Check that a finding's status follows from its numbers, and these from its two sides.
 
-    An invariant with a limit of its own has it from elsewhere.
+    An invariant with a limit of its own has it from elsewhere. In a `coarse` precision a limit is no smaller than the
+    rounding bound, and nothing is inconclusive.
     """
     if finding["observed"] is None:
         yield from _unmeasured(finding)
@@ -25,7 +26,7 @@ def own_numbers(finding: Document, tolerance: Tolerance, own_limit: bool) -> Ite
         yield "has an observation, but no limit or no place"
     else:
         yield from _measured(finding)
-        yield from _sides(finding, None if own_limit else tolerance)
+        yield from _sides(finding, None if own_limit else tolerance, coarse)
 
 
 def _unmeasured(finding: Document) -> Iterator[str]:
@@ -50,7 +51,7 @@ def _measured(finding: Document) -> Iterator[str]:
         yield f"has a reason, {finding['reason']!r}, but passes"
 
 
-def _sides(finding: Document, tolerance: Tolerance | None) -> Iterator[str]:
+def _sides(finding: Document, tolerance: Tolerance | None, coarse: bool) -> Iterator[str]:
     """Compare deviation and limit with the two sides, where both are numbers."""
     left, right = finding["worst"]["left"], finding["worst"]["right"]
     if left is None or right is None:
@@ -58,5 +59,7 @@ def _sides(finding: Document, tolerance: Tolerance | None) -> Iterator[str]:
     if abs(left - right) != finding["deviation"]:
         yield f"deviation says {finding['deviation']!r}, its sides say {abs(left - right)!r}"
     limit = finding["limit"] if tolerance is None else float(comparison.limit_of(tolerance, left, right))
+    if coarse and finding["rounding_bound"] is not None:
+        limit = max(limit, finding["rounding_bound"])
     if limit != finding["limit"]:
         yield f"limit says {finding['limit']!r}, its sides and the tolerance say {limit!r}"

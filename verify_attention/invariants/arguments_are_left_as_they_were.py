@@ -62,6 +62,7 @@ INVARIANT = Invariant(
     formula="q, k, v and every option, after the call = before it",
     source="the habit of every array library",
     of_others=True,
+    own_limit=True,
     sides=sides,
     faults=(
         Fault("keys are centred in place", Asked(centring_in_place)),

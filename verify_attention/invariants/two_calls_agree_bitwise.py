@@ -22,10 +22,10 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     arguments(first)
     attend(case.but(q=case.q[:, ::-1] * 0.5, keys=-case.keys))
     again = attend(case.under("qk").but())
-    for name, left in {"output": first.output, **first.inside}.items():
-        right = again.output if name == "output" else again.inside[name]
-        neither = np.isnan(left) & np.isnan(right)  # that both are none is for others to say
-        left, right = (np.where(neither, 0.0, side) for side in (left, right))
+    for name, before in {"output": first.output, **first.inside}.items():
+        after = again.output if name == "output" else again.inside[name]
+        neither = np.isnan(before) & np.isnan(after)  # that both are none is for others to say
+        left, right = (np.where(neither, 0.0, side) for side in (before, after))
         yield Sides(name, left, right, rounding=0.0, axis="channel" if name == "output" else "key", limit=0.0)
 
 
@@ -60,6 +60,7 @@ INVARIANT = Invariant(
     formula="f(x), f(y), f(x): the first and the last are equal, bit by bit",
     source="what a function is",
     of_others=True,
+    own_limit=True,
     sides=sides,
     faults=(
         Fault("keys are kept by their shape", keeping_keys_by_shape()),
