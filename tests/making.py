@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from verify_attention import kernel
 from verify_attention.functions import Asked
-from verify_attention.model import Case, Implementation, Invariant, Tolerance
+from verify_attention.model import Case, Implementation, Invariant, Tolerance, Trace
 from verify_attention.pipeline import CORE
 from verify_attention.plugins import invariants
 
@@ -20,6 +21,17 @@ PEER = Asked(kernel.attention)
 def right_of(invariant: Invariant) -> Implementation:
     """Return a right implementation that is asked of the claim: the core, or where that is not asked, another."""
     return PEER if invariant.of_others else CORE
+
+
+@dataclass(frozen=True)
+class AsCore:
+    """An implementation that says that it is the core."""
+
+    implementation: Implementation
+    is_core: bool = True
+
+    def __call__(self, case: Case) -> Trace:
+        return self.implementation(case)
 
 
 def rng(seed: int = 0) -> np.random.Generator:

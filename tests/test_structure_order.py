@@ -88,10 +88,8 @@ def test_the_core_is_never_wrong_with_numbers_of_any_size(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_code_that_shows_only_its_output_is_not_blamed(name: str) -> None:
     findings = [judge(INVARIANTS[name], case, output_of(CORE)) for case in STRUCTURE]
-    hidden = "not shown: the implementation does not show its weights"
-    # Nothing but the output is asked for where a claim is about causality alone.
-    assert {finding.status for finding in findings} <= {"skipped", "pass" if name == NAMES[1] else "skipped"}
-    assert (hidden in {finding.reason for finding in findings}) == (name != NAMES[1])
+    assert {finding.status for finding in findings} == {"skipped", "pass"}
+    assert not any("not shown" in (finding.reason or "") for finding in findings)  # its output is judged
 
 
 # Wrong code does not pass

@@ -95,7 +95,7 @@ def _add(tally: Tally, block: Case, attend: Attend) -> Finding | None:
     except NotOfferedError as error:
         tally.cut_short = f"not offered: {error}"
     except NotShownError as error:
-        tally.cut_short = f"not shown: the implementation does not show its {error}"
+        tally.hidden = f"not shown: the implementation does not show its {error}"
     return None
 
 

@@ -26,7 +26,8 @@ class Tally:
     measure: comparison.Measure | None = None
     moved: bool = False
     contrast: bool | None = None
-    cut_short: str = ""  # why not all parts were seen
+    cut_short: str = ""  # why not all parts could be asked for
+    hidden: str = ""  # which part was not shown: the others decide
 
     @property
     def coarse(self) -> bool:
@@ -50,13 +51,15 @@ class Tally:
     def finding(self, missing: Mapping[str, Sequence[str]]) -> Finding:
         """Conclude. `missing` names for each trait that the claim lacks here the features that take it away.
 
-        An equation that proves nothing here, or of which a part could not be seen, is skipped, unless it breaks all the
-        same.
+        An equation that proves nothing here, or of which a part could not be asked for, is skipped, unless it breaks
+        all the same. One of which a part is not shown is judged by the parts that are.
         """
         found = self.measure
         if self.cut_short and (found is None or found.observed != "breaks" or self.expected == "breaks"):
             return Finding(self.invariant.name, "skipped", self.expected, reason=self.cut_short)
         if found is None or not (self.moved or (found.observed == "breaks" and self.expected != "breaks")):
+            if self.hidden:
+                return Finding(self.invariant.name, "skipped", self.expected, reason=self.hidden)
             return unchecked(self.invariant, self.case, f"vacuous: {self.invariant.vacuous}")
         status = comparison.status(self.expected, *found.numbers)
         reason = None if status == "pass" else _explained(self.expected, found)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status
+from verify_attention.model import ABOUT_OTHERS, BROKEN, Case, CaseReport, Finding, Report, Status
 from verify_attention.reports.figures import (
     COLOURS,
     PUBLISHED,
@@ -170,33 +170,38 @@ def _notes(screen: Console, report: Report) -> None:
     for entry in published[:MOST_PUBLISHED]:
         screen.print(published_line(entry))
     if len(published) > MOST_PUBLISHED:
-        more = [entry for entry in published[MOST_PUBLISHED:] if not _reproduced(entry)]
-        said = f"{len(more)} of them not reproduced" if more else "all reproduced"
+        more = Counter(map(_reproduced, published[MOST_PUBLISHED:]))
+        said = ", ".join(f"{number:,} {words}" for words, number in more.items())
         screen.print(f"… and {counted(len(published) - MOST_PUBLISHED, 'more case')} with printed numbers, {said}")
 
 
 def _never_checked(report: Report) -> list[str]:
+    """Return the claims that no case checked; those about other implementations are not missing from the core's run."""
     checked: dict[str, bool] = {}
     for _, finding in report.findings():
+        if finding.reason == ABOUT_OTHERS:
+            continue
         checked[finding.invariant] = checked.get(finding.invariant, False) or finding.checked
     return [invariant for invariant, once in checked.items() if not once]
 
 
-def _reproduced(entry: CaseReport) -> bool:
-    return all(finding.status == "pass" for finding in entry.findings if finding.invariant == PUBLISHED)
+def _reproduced(entry: CaseReport) -> str:
+    statuses = {finding.status for finding in entry.findings if finding.invariant == PUBLISHED}
+    if statuses & BROKEN:
+        return "NOT all reproduced"
+    return "reproduced" if statuses == {"pass"} else "not all compared"
 
 
 def published_line(entry: CaseReport) -> str:
     """Say whether a case's published numbers are reproduced, and by how much the K bias moved its weights."""
     printed = entry.case.published.numbers if entry.case.published is not None else {}
     total = sum(array.size for by_condition in printed.values() for array in by_condition.values())
-    said = "reproduced" if _reproduced(entry) else "NOT all reproduced"
     base, biased = (entry.conditions[condition].get("weights") for condition in ("none", "k"))
     moved = ""
     if isinstance(base, np.ndarray) and isinstance(biased, np.ndarray):
         largest = float(np.abs(base - biased).max())
         moved = f"; largest difference between base and K-bias weights: {figure(largest)}"
-    return f"{entry.case.id}: {counted(total, 'printed number')} {said}{moved}"
+    return f"{entry.case.id}: {counted(total, 'printed number')} {_reproduced(entry)}{moved}"
 
 
 def _summary(report: Report) -> Text:
@@ -209,5 +214,7 @@ def _summary(report: Report) -> Text:
     what = broken or ("all as expected" if checked else "nothing was shown")
     cases, equations = counted(len(report.cases), "case"), counted(checked, "equation")
     tolerance = unusual(report.tolerance, ", {} {!r}")
-    body = f"  {cases}, {equations} really checked{tolerance}: {what}{skipped}"
+    own = report.implementation
+    whose = "" if own.name == "core" else f"{own.name}, {own.dtype}: "
+    body = f"  {whose}{cases}, {equations} really checked{tolerance}: {what}{skipped}"
     return Text(WORDS[gravest], style=COLOURS[gravest]) + Text(body)
