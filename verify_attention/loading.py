@@ -13,7 +13,7 @@ from typing import Any
 
 from verify_attention import __version__
 from verify_attention.errors import LoadError, UsageError
-from verify_attention.functions import Asked
+from verify_attention.functions import Asked, Function
 from verify_attention.model import (
     DTYPES,
     FLOAT64,
@@ -128,11 +128,24 @@ def _function(name: str, dtype: str) -> Loaded:
         function = getattr(function, part)
     if not callable(function):
         raise LoadError(f"{name} is {type(function).__name__}, expected a function")
+    version = getattr(module, "__version__", None)
+    return as_implementation(function, name, dtype, version if isinstance(version, str) else "unknown")
+
+
+def as_implementation(function: Function, name: str, dtype: str = "float64", version: str = "unknown") -> Loaded:
+    """Return a function of arrays as an implementation; its attribute `computes_in` may declare a precision.
+
+    Raises:
+        UsageError: there is no such dtype.
+        LoadError: it declares a precision that there is not.
+
+    """
     inside = getattr(function, "computes_in", None)
+    if dtype not in DTYPES:
+        raise UsageError(f"there is no dtype {dtype!r}, allowed are {join(DTYPES)}")
     if inside is not None and inside not in DTYPES:
         raise LoadError(f"{name}: its computes_in is {inside!r}, allowed are {join(DTYPES)}")
-    version = getattr(module, "__version__", None)
-    return Loaded(name, Asked(function), version if isinstance(version, str) else "unknown", precision(dtype, inside))
+    return Loaded(name, Asked(function), version, precision(dtype, inside))
 
 
 def _module(place: str) -> Any:

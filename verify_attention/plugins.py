@@ -5,6 +5,11 @@ It loads modules by their names, and so it stands above them all. What needs one
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from verify_attention.errors import UsageError
 from verify_attention.model import Adapter, Feature, Invariant
 from verify_attention.registry import discover
 
@@ -23,3 +28,34 @@ def features() -> dict[str, Feature]:
 def implementations() -> dict[str, Adapter]:
     """Return what can be put under test by name, loaders that have loaded nothing yet."""
     return discover("verify_attention.implementations", "IMPLEMENTATION")
+
+
+def chosen(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> list[Invariant]:
+    """Return the invariants that names and globs choose, in the order of their names; several may stand in one text.
+
+    Raises:
+        UsageError: a name or glob matches none, or none is left.
+
+    """
+    known = invariants()
+    taken = _matching(select, known) if select else set(known)
+    left = taken - _matching(ignore, known)
+    if not left:
+        raise UsageError("--select and --ignore leave no invariant")
+    return [known[name] for name in known if name in left]
+
+
+def _matching(patterns: Iterable[str], known: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for pattern in (part for given in patterns for part in given.split(",")):
+        matches = {name for name in known if fnmatchcase(name, pattern)}
+        if not matches:
+            raise UsageError(f"no invariant is called {pattern!r}{suggestion(pattern, known)}")
+        found |= matches
+    return found
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean '…'?` where a known name is near, else a pointer to the list."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; `verify-attention list` shows all names"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -14,7 +14,7 @@ import click
 from verify_attention.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
-    from verify_attention.model import Case, Invariant
+    from verify_attention.model import Case
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -61,43 +61,6 @@ def selection_options(function: Decorated) -> Decorated:
     ):
         function = click.option(name, multiple=True, metavar="NAME", help=text)(function)
     return function
-
-
-def chosen_invariants(select: Sequence[str], ignore: Sequence[str]) -> list[Invariant]:
-    """Return the invariants that the options choose, in the order of their names.
-
-    Raises:
-        UsageError: a name or glob matches none, or none is left.
-
-    """
-    from verify_attention.plugins import invariants  # noqa: PLC0415
-
-    known = invariants()
-    taken = _matching(select, known) if select else set(known)
-    left = taken - _matching(ignore, known)
-    if not left:
-        raise UsageError("--select and --ignore leave no invariant")
-    return [known[name] for name in known if name in left]
-
-
-def _matching(patterns: Iterable[str], known: Iterable[str]) -> set[str]:
-    from fnmatch import fnmatchcase  # noqa: PLC0415
-
-    found: set[str] = set()
-    for pattern in (part for given in patterns for part in given.split(",")):
-        matches = {name for name in known if fnmatchcase(name, pattern)}
-        if not matches:
-            raise UsageError(f"no invariant is called {pattern!r}{suggestion(pattern, known)}")
-        found |= matches
-    return found
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean '…'?` where a known name is near, else a pointer to the list."""
-    from difflib import get_close_matches  # noqa: PLC0415
-
-    near = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; `verify-attention list` shows all names"
 
 
 def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:

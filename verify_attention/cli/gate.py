@@ -9,7 +9,6 @@ import click
 
 from verify_attention.cli.choices import (
     DTYPES,
-    chosen_invariants,
     echo,
     one_blas_thread,
     selection_options,
@@ -62,10 +61,11 @@ def gate(
     """
     one_blas_thread()
     from verify_attention import gate as gating  # noqa: PLC0415
+    from verify_attention import plugins  # noqa: PLC0415
     from verify_attention.gate.baseline import unsound, worse  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
 
-    chosen = chosen_invariants(select, ignore)
+    chosen = plugins.chosen(select, ignore)
     made = read_results(results)
     files = _cases(made, folders)
     verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, bool(folders), _due(**under_test))

@@ -13,7 +13,6 @@ import click
 from verify_attention.cli.choices import (
     DTYPES,
     chosen_cases,
-    chosen_invariants,
     color_option,
     echo,
     emit,
@@ -135,13 +134,13 @@ def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progres
 
 def execute(options: Options) -> int:
     """Run with options; testable without a command line."""
-    from verify_attention import engine, files, results  # noqa: PLC0415
+    from verify_attention import engine, files, plugins, results  # noqa: PLC0415
     from verify_attention.casting import cast  # noqa: PLC0415
     from verify_attention.loading import load  # noqa: PLC0415
     from verify_attention.model import Report, Tolerance  # noqa: PLC0415
     from verify_attention.summary import LARGEST  # noqa: PLC0415
 
-    chosen = chosen_invariants(options.select, options.ignore)
+    chosen = plugins.chosen(options.select, options.ignore)
     target = None if options.no_output or options.output == "-" else Path(options.output)
     if target is not None:
         if options.output.endswith(("/", "\\")):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import echo, emit, paths_argument, suggestion, width
+from verify_attention.cli.choices import echo, emit, paths_argument, width
 from verify_attention.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def explain(name: str | None) -> int:
     Without NAME, list every name with its claim.
     """
     from verify_attention.boundaries import STRUCTURES  # noqa: PLC0415
-    from verify_attention.plugins import features, implementations, invariants  # noqa: PLC0415
+    from verify_attention.plugins import features, implementations, invariants, suggestion  # noqa: PLC0415
 
     known: dict[str, Invariant | Feature] = {**invariants(), **features()}
     if name is None:
