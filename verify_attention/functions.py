@@ -151,7 +151,7 @@ def _options(case: Case, samples: list[Case]) -> dict[str, Any]:
     for name in own.keys() & {"mask", "score_bias"}:
         array = np.stack([np.broadcast_to(each.features[name], each.scores_shape) for each in samples])
         options[name] = _without_copies(array) if case.posed.layout == "broadcast" else array
-    if case.scale != 1 / math.sqrt(case.d_k):
+    if not math.isclose(case.scale, 1 / math.sqrt(case.d_k), rel_tol=4e-16):  # an ulp or two is how it was written
         options["scale"] = case.scale
     if "sink" in own:
         options["sink"] = own["sink"]

@@ -24,6 +24,9 @@ its sum with the bias), and scores and LSE once after it: `STORED` · w·A in al
 and before they mix the values, those with their bias, and the output: `STORED` · w of each. What leaves the range of
 the precision is promised nothing.
 
+In a coarse precision that would say little: there an error of a weight is at most its share, and that of the output
+expm1(L)·Σ_j p_j |v_j|, with the shares of the formula. So what has no share, as what is hidden, adds nothing.
+
 *LSE.* A maximum and a logarithm of a sum: e + (4n + 24)·u + u·A.
 
 *Features.* Where a case has any but key shifts, the bound of a score comes from `formula`, which carries it through
@@ -35,11 +38,11 @@ from __future__ import annotations
 import numpy as np
 
 from verify_attention import formula
-from verify_attention.departures import departs
+from verify_attention.departures import departs, has_lse
 from verify_attention.formula import STORED
 from verify_attention.heads import grouped_product
 from verify_attention.memory import once_per_case
-from verify_attention.model import Array, Case
+from verify_attention.model import FLOAT64, Array, Case
 
 
 @once_per_case
@@ -66,7 +69,8 @@ def weights(case: Case) -> Array:
     own = formula.weights(case) if departs(case) else None
     if own is not None:
         return promising(np.broadcast_to(own.error, case.scores_shape).max(axis=-1, keepdims=True))
-    return promising(np.expm1(log_weights(case)) + case.precision.tiniest)
+    largest = 1.0 if case.precision == FLOAT64 else formula.shares(case).max(axis=-1, keepdims=True)
+    return promising(np.expm1(log_weights(case)) * largest + case.precision.tiniest)
 
 
 @once_per_case
@@ -78,6 +82,8 @@ def output(case: Case) -> Array:
     for value in added:
         largest = largest if value is None else np.maximum(largest, np.abs(value))
     many = formula.many(case) if departs(case) else 1.0
+    if case.precision != FLOAT64 and has_lse(case) and not added:
+        return _coarse_output_bound(case, largest[:, None])
     return _output_bound(case, weights(case), largest[:, None] * many)
 
 
@@ -111,6 +117,11 @@ def overall(case: Case) -> dict[str, float]:
 _BOUNDS = {"scores": scores, "weights": weights, "lse": lse, "output": output}
 
 
+def beside_float64(case: Case, bound: Array) -> Array:
+    """Return the bound of a difference from what is computed in float64: of both sides, or of the coarse one alone."""
+    return 2 * bound if case.precision == FLOAT64 else bound
+
+
 def promising(bound: Array) -> Array:
     """Return the bound of a weight, or infinity where any weight at all would be within it."""
     return np.where(bound < 1, bound, np.inf)
@@ -139,6 +150,19 @@ def _lse_bound(case: Case, score: Array) -> Array:
 def _count(case: Case) -> int:
     """Return the number of keys, those included that a feature adds."""
     return case.keys.shape[1] + (len(formula.columns(case)) if departs(case) else 0)
+
+
+def _coarse_output_bound(case: Case, largest: Array) -> Array:
+    """Bound the error of the output by each weight's own, which is no larger than its share: `[H, Tq, d_v]`."""
+    sizes = formula.mixture(case.but(values=_size(case.values), bV=_size(case.bV)), formula.shares(case), None)
+    own = case.precision
+    relative = np.expm1(log_weights(case)) + own.accumulated(case.keys.shape[1] + 4) + STORED * own.storing
+    bound = relative * sizes + case.keys.shape[1] * own.tiniest * np.maximum(largest, 1.0)
+    return np.where((largest <= own.largest) & ~np.isnan(bound), bound, np.inf)
+
+
+def _size(array: Array | None) -> Array | None:
+    return None if array is None else np.abs(array)
 
 
 def _output_bound(case: Case, weight: Array, largest: Array | float) -> Array:

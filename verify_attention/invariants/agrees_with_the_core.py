@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from verify_attention import mistakes, rounding
-from verify_attention.model import CONDITIONS, FLOAT64, Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE
 
 BOUNDS = {"scores": rounding.scores, "weights": rounding.weights, "output": rounding.output, "lse": rounding.lse}
@@ -19,7 +19,6 @@ BOUNDS = {"scores": rounding.scores, "weights": rounding.weights, "output": roun
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare output, and scores, weights and LSE where they are shown."""
-    both = 2 if case.precision == FLOAT64 else 1  # a coarse bound has room for what the core rounds
     for condition in CONDITIONS:
         under = case.under(condition)
         found, core = attend(under), CORE(under)
@@ -29,7 +28,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             if name in found.inside and name in core.inside
         }
         for name, (left, right) in {"output": (found.output, core.output), **parts}.items():
-            bound = both * BOUNDS[name](under)
+            bound = rounding.beside_float64(under, BOUNDS[name](under))
             yield Sides(
                 f"{name}[{condition}]",
                 left,

@@ -32,7 +32,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             f"weights[{after}] − weights[{before}]",
             attend(other).weights - attend(one).weights,
             change,
-            rounding=rounding.promising(2 * (rounding.weights(other) + rounding.weights(one))),
+            rounding=rounding.promising(rounding.beside_float64(case, rounding.weights(other) + rounding.weights(one))),
             moves=change,
         )
 

@@ -31,7 +31,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             f"effect of {name} on the output",
             attend(both).output - attend(other).output,
             (effect := formula.output(both) - formula.output(other)),
-            rounding=2 * (rounding.output(both) + rounding.output(other)),
+            rounding=rounding.beside_float64(case, rounding.output(both) + rounding.output(other)),
             axis="channel",
             moves=effect,
         )

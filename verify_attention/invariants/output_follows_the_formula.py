@@ -21,7 +21,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             f"output[{condition}]",
             attend(under).output,
             formula.output(under),
-            rounding=2 * rounding.output(under),
+            rounding=rounding.beside_float64(under, rounding.output(under)),
             axis="channel",
         )
 

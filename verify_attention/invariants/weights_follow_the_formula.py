@@ -22,7 +22,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             f"weights[{condition}]",
             attend(under).weights,
             formula.shares(under),
-            rounding=rounding.promising(2 * rounding.weights(under)),
+            rounding=rounding.promising(rounding.beside_float64(under, rounding.weights(under))),
         )
 
 
