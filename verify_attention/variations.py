@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.functions import Function
-from verify_attention.kernel import KERNEL, Question, mixed, products, softmax
+from verify_attention.kernel import attention, Question, mixed, products, softmax
 from verify_attention.model import Array, Flags
 
 LOG2E = math.log2(math.e)
@@ -33,7 +33,7 @@ def variation(name: str) -> Callable[[Function], Function]:
 def online(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
     """Keep a running maximum, a running sum and a running output; a sink begins all three."""
     ask = Question(q, k, v, **options)
-    scores, values = KERNEL.scores(ask), KERNEL.group(ask, KERNEL.values(ask))
+    scores, values = attention.scores(ask), attention.group(ask, attention.values(ask))
     total = np.zeros_like(scores[..., 0]) if ask.sink is None else np.ones_like(scores[..., 0])
     peak = np.broadcast_to(-np.inf if ask.sink is None else ask.sink[:, None], total.shape)
     output = np.zeros((*total.shape, values.shape[-1]))
@@ -53,7 +53,7 @@ def _scaled_queries(ask: Question, queries: Array, keys: Array) -> Array:
     return (queries * ask.factor) @ keys.swapaxes(-1, -2)
 
 
-VARIATIONS["the scale folded into q"] = KERNEL.but(product=_scaled_queries)
+VARIATIONS["the scale folded into q"] = attention.but(product=_scaled_queries)
 
 
 @variation("K centred, with scores and LSE put right")
@@ -63,18 +63,18 @@ def centred(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
     A cap bends scores as they are, and a sink stays where it is: beside these they are put right at once.
     """
     ask = Question(q, k, v, **options)
-    queries = KERNEL.turn(ask, "q", KERNEL.queries(ask))
-    keys = KERNEL.group(ask, KERNEL.turn(ask, "k", KERNEL.keys(ask)))
-    seen = KERNEL.seen(ask)
+    queries = attention.turn(ask, "q", attention.queries(ask))
+    keys = attention.group(ask, attention.turn(ask, "k", attention.keys(ask)))
+    seen = attention.seen(ask)
     somewhere: Flags = np.any(seen, axis=2, keepdims=True).swapaxes(2, 3)
     mean = keys.mean(axis=2, keepdims=True, where=somewhere)
     taken = products(ask, queries, mean)
     scores = products(ask, queries, keys - mean)
     back = 0.0 if ask.softcap is None and ask.sink is None else taken
-    scores = KERNEL.hide(ask, KERNEL.add(ask, KERNEL.bend(ask, scores + back)), seen)
+    scores = attention.hide(ask, attention.add(ask, attention.bend(ask, scores + back)), seen)
     weights, lse = softmax(ask, scores)
     rest = taken - back
-    output = mixed(ask, weights, KERNEL.group(ask, KERNEL.values(ask)))
+    output = mixed(ask, weights, attention.group(ask, attention.values(ask)))
     return {"output": output, "weights": weights, "scores": scores + rest, "lse": lse + rest[..., 0]}
 
 
@@ -91,7 +91,7 @@ def _sink_column(ask: Question, scores: Array) -> Array:
     return np.broadcast_to(logits[:, None, None], (*scores.shape[:-1], 1))
 
 
-VARIATIONS["base-2 exponentials"] = KERNEL.but(normalise=_base_two)
+VARIATIONS["base-2 exponentials"] = attention.but(normalise=_base_two)
 
 
 def _einsum_products(ask: Question, queries: Array, keys: Array) -> Array:
@@ -102,7 +102,7 @@ def _einsum_mixture(_: Question, weights: Array, values: Array) -> Array:
     return np.einsum("bhjd,bhij->bhid", values[:, :, ::-1], weights[..., ::-1])
 
 
-VARIATIONS["einsum, and values from the last to the first"] = KERNEL.but(product=_einsum_products, mix=_einsum_mixture)
+VARIATIONS["einsum, and values from the last to the first"] = attention.but(product=_einsum_products, mix=_einsum_mixture)
 
 
 # Pure Python: the products, softmax and the mixture are lists of floats, each sum exact
@@ -147,7 +147,7 @@ def _fsum_mixture(_: Question, weights: Array, values: Array) -> Array:
     )
 
 
-VARIATIONS["pure Python with fsum"] = KERNEL.but(product=_fsum_products, normalise=_fsum_softmax, mix=_fsum_mixture)
+VARIATIONS["pure Python with fsum"] = attention.but(product=_fsum_products, normalise=_fsum_softmax, mix=_fsum_mixture)
 
 
 # Other numbers inside
@@ -159,11 +159,11 @@ def _inside(kind: Any) -> Function:
     def cast(value: Any) -> Any:
         return value.astype(kind) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
 
-    def attention(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
-        answer = KERNEL(cast(q), cast(k), cast(v), **{name: cast(value) for name, value in options.items()})
+    def asked(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+        answer = attention(cast(q), cast(k), cast(v), **{name: cast(value) for name, value in options.items()})
         return {name: part.astype(np.float64) for name, part in answer.items()}
 
-    return attention
+    return asked
 
 
 VARIATIONS["long doubles inside"] = _inside(np.longdouble)
@@ -177,33 +177,33 @@ VARIATIONS["float32 inside, declared as such"].computes_in = "float32"  # type: 
 def _laid(change: Callable[[Array], Array]) -> Function:
     """Return the kernel, with arrays of four axes laid in memory in another way before it and after it."""
 
-    def attention(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
-        answer = KERNEL(change(q), change(k), change(v), **options)
+    def asked(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+        answer = attention(change(q), change(k), change(v), **options)
         return {name: change(part) if part.ndim == 4 else part for name, part in answer.items()}
 
-    return attention
+    return asked
 
 
 VARIATIONS["transposed, contiguous copies"] = _laid(
     lambda array: np.ascontiguousarray(array.swapaxes(1, 2)).swapaxes(1, 2)
 )
 VARIATIONS["Fortran order"] = _laid(np.asfortranarray)
-VARIATIONS["the output only"] = KERNEL.but(shows=())
+VARIATIONS["the output only"] = attention.but(shows=())
 
 
 def _own_buffer() -> Function:
     """Return the kernel, with a buffer that every call writes to, and of which the output is a view."""
     buffer = np.empty(0)
 
-    def attention(q: Array, k: Array, v: Array, **options: Any) -> Array:
+    def asked(q: Array, k: Array, v: Array, **options: Any) -> Array:
         nonlocal buffer
-        output = KERNEL(q, k, v, **options)["output"]
+        output = attention(q, k, v, **options)["output"]
         buffer = buffer if len(buffer) >= output.size else np.empty(output.size)
         view = buffer[: output.size].reshape(output.shape)
         view[...] = output
         return view
 
-    return attention
+    return asked
 
 
 VARIATIONS["a view of its own buffer"] = _own_buffer()
@@ -225,10 +225,10 @@ def without_biases(  # noqa: PLR0913 - the interface has as many
     rope: Any = None,
 ) -> dict[str, Array]:
     """Leave the biases to whoever asks."""
-    return KERNEL.answer(Question(q, k, v, mask, score_bias, causal, window, scale, softcap, sink, rope))
+    return attention.answer(Question(q, k, v, mask, score_bias, causal, window, scale, softcap, sink, rope))
 
 
 @variation("a signature without options")
 def without_options(q: Array, k: Array, v: Array) -> dict[str, Array]:
     """Know nothing but three arrays."""
-    return KERNEL(q, k, v)
+    return attention(q, k, v)
