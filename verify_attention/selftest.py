@@ -13,16 +13,18 @@ from functools import partial
 from itertools import combinations
 from typing import NamedTuple, TypeVar
 
+import numpy as np
+
 from verify_attention import engine, plugins
 from verify_attention.casting import cast
-from verify_attention.functions import Asked
+from verify_attention.functions import SAID, Asked
 from verify_attention.model import Case, Finding, Implementation, Invariant, Status, Tolerance, precision
 from verify_attention.variations import VARIATIONS
 
 T = TypeVar("T")
 R = TypeVar("R")
 NOTICED: frozenset[Status] = frozenset({"fail", "crashed"})
-FIRST = 8  # cases that every fault is tried on, so that a row of the matrix says more than who came first
+FIRST = 4  # cases that every fault is tried on, so that a row of the matrix says more than who came first
 PARTS = 8  # into which each process's share is cut
 
 
@@ -127,7 +129,7 @@ def planted() -> list[Planted]:
     """Return every fault: the mistakes seen in real code, then what each invariant declares."""
     seen = [
         Planted(kind.title, fault.mistake, fault.implementation)
-        for kind in mistakes().values()
+        for kind in plugins.faults().values()
         for fault in kind.faults
     ]
     declared = [
@@ -164,34 +166,43 @@ def self_test(
 
     `progress` is called with how many of them are done, and how many there are.
     """
-    chosen, ordered = list(plugins.invariants().values()), telling_first(cases)
-    try_fault = partial(fate_of, cases=ordered, chosen=chosen, whole=whole)
-    try_right = partial(passage_of, cases=cases, chosen=chosen)
-    total, passages, fates = len(faults) + len(right), list[Passage](), list[Fate]()
-    for passage in _spread(try_right, right, jobs):
-        passages.append(passage)
-        progress(len(passages), total)
-    for fate in _spread(try_fault, faults, jobs):
-        fates.append(fate)
-        progress(len(passages) + len(fates), total)
-    return SelfTest(tuple(one.name for one in chosen), len(cases), whole, tuple(fates), tuple(passages))
+    chosen = list(plugins.invariants().values())
+    work = partial(_tried, cases=cases, ordered=telling_first(cases), chosen=chosen, whole=whole)
+    found = _spread(work, [*right, *faults], jobs, progress)
+    fates = tuple(one for one in found if isinstance(one, Fate))
+    passages = tuple(one for one in found if isinstance(one, Passage))
+    return SelfTest(tuple(one.name for one in chosen), len(cases), whole, fates, passages)
+
+
+def _tried(
+    one: Planted | Variation, cases: Sequence[Case], ordered: Sequence[Case], chosen: Sequence[Invariant], whole: bool
+) -> Fate | Passage:
+    return fate_of(one, ordered, chosen, whole) if isinstance(one, Planted) else passage_of(one, cases, chosen)
 
 
 def fate_of(fault: Planted, cases: Sequence[Case], chosen: Sequence[Invariant], whole: bool) -> Fate:
     """Try a fault on one case after the other: once it is noticed, only its own claim has still to notice it."""
     notices: dict[str, Notice] = {}
+    own = [one for one in chosen if one.name == fault.claim]
     asked, tried = list(chosen), 0
     for case in cases:
         if not whole and tried >= FIRST and notices:
             if fault.claim is None or fault.claim in notices:
                 break
-            asked = [one for one in chosen if one.name == fault.claim]
+            asked = own
+        if asked == own and not _asked_of(own, case):
+            continue
         for notice in _notices(case, fault.implementation, asked):
             if notice.status in NOTICED:
                 notices.setdefault(notice.invariant, notice)
         tried += 1
     by_name = (notices[one.name] for one in chosen if one.name in notices)
     return Fate(fault.kind, fault.mistake, fault.claim, tuple(by_name), tried)
+
+
+def _asked_of(claims: Sequence[Invariant], case: Case) -> bool:
+    with np.errstate(all="ignore"):
+        return any(claim.not_asked(case) is None for claim in claims)
 
 
 def passage_of(variation: Variation, cases: Sequence[Case], chosen: Sequence[Invariant]) -> Passage:
@@ -216,23 +227,28 @@ def _notice(case: Case, finding: Finding) -> Notice:
     return Notice(finding.invariant, case.id, finding.status, finding.reason)
 
 
-def _spread(function: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[R]:
-    """Yield what a function makes of each item, in their order, from this process or from several.
+def _spread(work: Callable[[T], R], items: Sequence[T], jobs: int, progress: Callable[[int, int], None]) -> list[R]:
+    """Return what becomes of each item, in their order, done in this process or in several.
 
-    Each process gets every so many-th item: what is hard stands close together.
+    Each part has every so many-th item: those that take long stand close together.
     """
-    if jobs == 1 or len(items) < 2:
-        yield from map(function, items)
-        return
-    parts = min(len(items), jobs * PARTS)
+    parts = 1 if jobs == 1 else min(len(items), jobs * PARTS)
+    if parts < 2:
+        made = []
+        for done, item in enumerate(items, 1):
+            made.append(work(item))
+            progress(done, len(items))
+        return made
+    found: list[list[R]] = []
     with engine.pool(min(jobs, parts)) as workers:
-        found = workers.imap(partial(_all, function), [items[start::parts] for start in range(parts)])
-        made = list(found)
-    yield from (made[index % parts][index // parts] for index in range(len(items)))
+        for part in workers.imap(partial(_all, work), [items[start::parts] for start in range(parts)]):
+            found.append(part)
+            progress(sum(map(len, found)), len(items))
+    return [found[index % parts][index // parts] for index in range(len(items))]
 
 
-def _all(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    return [function(item) for item in items]
+def _all(work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    return [work(item) for item in items]
 
 
 def telling_first(cases: Sequence[Case]) -> list[Case]:
@@ -270,4 +286,6 @@ def _traits(case: Case) -> frozenset[Hashable]:
         "printed": case.published is not None,
     }
     there = [name for name, given in flags.items() if given]
-    return frozenset({*there, *case.features, *combinations(sorted(case.features), 2), *case.expect.items()})
+    met = [*case.features, *combinations(sorted(case.features), 2)]
+    said = [("said", one) for one in met] if case.features.keys() <= SAID else []  # functions are asked of these only
+    return frozenset({*there, *case.tags, *case.expect.items(), *met, *said})

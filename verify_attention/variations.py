@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.functions import Function
-from verify_attention.kernel import attention, Question, mixed, products, softmax
+from verify_attention.kernel import Question, attention, mixed, products, softmax
 from verify_attention.model import Array, Flags
 
 LOG2E = math.log2(math.e)
@@ -102,7 +102,9 @@ def _einsum_mixture(_: Question, weights: Array, values: Array) -> Array:
     return np.einsum("bhjd,bhij->bhid", values[:, :, ::-1], weights[..., ::-1])
 
 
-VARIATIONS["einsum, and values from the last to the first"] = attention.but(product=_einsum_products, mix=_einsum_mixture)
+VARIATIONS["einsum, and values from the last to the first"] = attention.but(
+    product=_einsum_products, mix=_einsum_mixture
+)
 
 
 # Pure Python: the products, softmax and the mixture are lists of floats, each sum exact

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verify_attention.faults._making import Kind, mistake
-from verify_attention.kernel import attention, Question, causal_seen, repeated
+from verify_attention.kernel import Question, attention, causal_seen, repeated
 from verify_attention.model import Array, Flags
 
 

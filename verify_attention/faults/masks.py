@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from verify_attention.faults._making import Kind, mistake
-from verify_attention.kernel import attention, Question, mask_seen, softmax
+from verify_attention.kernel import Question, attention, mask_seen, softmax
 from verify_attention.model import Array, Flags
 
 

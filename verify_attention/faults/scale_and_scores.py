@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.faults._making import Kind, mistake
-from verify_attention.kernel import attention, Question, bent, products, softmax, with_score_bias
+from verify_attention.kernel import Question, attention, bent, products, softmax, with_score_bias
 from verify_attention.model import Array, Flags
 
 
