@@ -239,6 +239,7 @@ def test_every_fault_of_the_self_test_is_killed_and_no_variation_is_blamed() -> 
     """Declared faults by the claim that declares them."""
     result = self_test(planted(), variations(), CASES, jobs=os.cpu_count() or 1)
     assert result.passed, kill_matrix.render(result, quiet=True)
+    assert kill_matrix.summary(result).plain in (ROOT.parent / "README.md").read_text("utf-8")
     assert len(result.fates) > 250
     assert len(result.passages) > 12
 
