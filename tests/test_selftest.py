@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -205,6 +206,16 @@ def test_a_fault_that_was_seen_is_noticed_by_the_claim_that_names_it(kind: str, 
     mistake, claim = SEEN[kind][item]
     [wrong] = [one for one in selftest.planted() if (one.kind, one.mistake) == (kind, mistake)]
     assert any(judge(invariants()[claim], case, wrong.implementation).status == "fail" for case in CASES)
+
+
+SHOWN_ONLY = "the weights that are shown know nothing of causality"
+
+
+@pytest.mark.parametrize("wrong", [one for one in selftest.planted() if one.claim is None], ids=lambda one: one.mistake)
+def test_mistakes_are_noticed_by_the_output_alone(wrong: Planted) -> None:
+    silent = replace(wrong, implementation=Asked(wrong.implementation.function.but(shows=())))  # type: ignore[attr-defined]
+    fate = selftest.fate_of(silent, telling_first(CASES), list(invariants().values()), whole=False)
+    assert fate.killed != (wrong.mistake == SHOWN_ONLY)
 
 
 def test_mistakes_of_one_kind_have_names_of_their_own() -> None:
