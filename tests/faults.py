@@ -103,14 +103,6 @@ def with_weights(case: Case, change: Callable[[Array], Array]) -> Trace:
 # Biases
 
 
-@fault("the K bias reaches the second half of the keys only")
-def _(case: Case) -> Trace:
-    keys = keys_of(case)
-    half = keys.shape[1] // 2
-    keys[:, :half] -= case.bK[:, None]
-    return attention(case, keys=keys)
-
-
 @fault("the Q bias is ignored")
 def _(case: Case) -> Trace:
     return attention(case, queries=case.q)
@@ -119,21 +111,6 @@ def _(case: Case) -> Trace:
 @fault("the K bias is ignored", unseen=True)
 def _(case: Case) -> Trace:
     return attention(replace(case, bK=np.zeros_like(case.bK)))
-
-
-@fault("the Q bias of head 0 is every head's")
-def _(case: Case) -> Trace:
-    return attention(case, queries=case.q + case.bQ[0])
-
-
-@fault("the K bias of head 0 is every head's", unseen=True)
-def _(case: Case) -> Trace:
-    return attention(replace(case, bK=np.stack([case.bK[0]] * len(case.bK))))
-
-
-@fault("the V bias of head 0 is every head's")
-def _(case: Case) -> Trace:
-    return attention(case, values=values_of(case, with_bias=False) + (0.0 if case.bV is None else case.bV[0]))
 
 
 @fault("the V bias is dropped when no mask is given")
@@ -182,24 +159,12 @@ def with_biases(case: Case, query: Array, key: Array, value: Array) -> Trace:
     )
 
 
-@fault("the fused bias is read in the order K, Q, V")
-def _(case: Case) -> Trace:
-    row, (query, key, _) = fused(case)
-    return with_biases(case, row[key : key + query], row[:key], row[query + key :])
-
-
 @fault("the fused bias is read head by head where it is stored in blocks")
 def _(case: Case) -> Trace:
     row, sizes = fused(case)
     query, key, _ = (size // len(case.keys) for size in sizes)
     by_group = row.reshape(len(case.keys), -1)
     return with_biases(case, by_group[:, :query], by_group[:, query : query + key], by_group[:, query + key :])
-
-
-@fault("without a K bias its slot is left uninitialised", unseen=True)
-def _(case: Case) -> Trace:
-    left = 0.0 if case.bK.any() else np.linspace(0.5, 1.5, case.d_k)
-    return attention(case, keys=keys_of(case) + left)
 
 
 @fault("keys are centred in place")
@@ -228,24 +193,9 @@ def _(case: Case) -> Trace:
 # Scale and scores
 
 
-@fault("the scale is missing")
-def _(case: Case) -> Trace:
-    return attention(case, scale=1.0)
-
-
 @fault("the scale is applied twice")
 def _(case: Case) -> Trace:
     return attention(case, scale=case.scale**2)
-
-
-@fault("the scale is 1/√(H·d_k)")
-def _(case: Case) -> Trace:
-    return attention(case, scale=(len(case.q) * case.d_k) ** -0.5)
-
-
-@fault("the scale is 1/√H")
-def _(case: Case) -> Trace:
-    return attention(case, scale=len(case.q) ** -0.5)
 
 
 @fault("the scale is 1/d_k")
@@ -276,20 +226,6 @@ def _(case: Case) -> Trace:
 @fault("the scale is kept in float32")
 def _(case: Case) -> Trace:
     return attention(case, scale=float(np.float32(case.scale)))
-
-
-@fault("the scale is applied to the weights, after softmax")
-def _(case: Case) -> Trace:
-    def weigh(scores: Array) -> tuple[Array, Array]:
-        weights, lse = softmax(scores)
-        return weights * case.scale, lse
-
-    return attention(case, scale=1.0, weigh=weigh)
-
-
-@fault("scores are held in float16")
-def _(case: Case) -> Trace:
-    return attention(case, scores=lambda scores: scores.astype(np.float16).astype(np.float64))
 
 
 @fault("scores are held in float32")
@@ -325,30 +261,6 @@ def _(case: Case) -> Trace:
     return attention(case, keys=keys_of(case)[:1], values=values_of(case)[:1])
 
 
-@fault("heads are merged without a transpose")
-def _(case: Case) -> Trace:
-    trace = attention(case)
-    return Trace(trace.output.swapaxes(0, 1).reshape(trace.output.shape), trace.inside)
-
-
-@fault("the fused projection is read head by head where it is stored in blocks")
-def _(case: Case) -> Trace:
-    if case.q.shape[1] != case.keys.shape[1]:  # no self-attention: nothing was fused
-        return attention(case)
-    groups, rows = len(case.keys), case.q.shape[1]
-    queries, keys, values = queries_of(case), keys_of(case), values_of(case)
-    tokens = np.concatenate([part.swapaxes(0, 1).reshape(rows, -1) for part in (queries, keys, values)], axis=1)
-    by_group = tokens.reshape(rows, groups, -1)
-    ends = np.cumsum([len(case.q) // groups * case.d_k, case.d_k])
-    wrong_queries, wrong_keys, wrong_values = np.split(by_group, ends, axis=2)
-    return attention(
-        case,
-        queries=wrong_queries.reshape(rows, len(case.q), case.d_k).swapaxes(0, 1),
-        keys=wrong_keys.swapaxes(0, 1),
-        values=wrong_values.swapaxes(0, 1),
-    )
-
-
 @fault("a transposed view of the queries is read as if it were contiguous")
 def _(case: Case) -> Trace:
     in_memory = np.ascontiguousarray(queries_of(case).swapaxes(0, 1))
@@ -375,11 +287,6 @@ def _(case: Case) -> Trace:
 
 def unit(rows: Array) -> Array:
     return rows / np.maximum(np.sqrt((rows**2).sum(axis=-1, keepdims=True)), 1e-300)
-
-
-@fault("queries and keys are normalised after the biases, undeclared")
-def _(case: Case) -> Trace:
-    return attention(case, queries=unit(queries_of(case)), keys=unit(keys_of(case)))
 
 
 @fault("queries and keys are normalised before the biases, undeclared")
@@ -418,27 +325,9 @@ def _(case: Case) -> Trace:
     return attention(case, weigh=lambda scores: softmax(scores, np.maximum(scores.max(axis=-1, keepdims=True), 0.0)))
 
 
-@fault("one maximum serves all rows of a head")
-def _(case: Case) -> Trace:
-    return attention(
-        case,
-        weigh=lambda scores: softmax(
-            scores, np.broadcast_to(scores.max(axis=(1, 2), keepdims=True), (*scores.shape[:2], 1))
-        ),
-    )
-
-
 @fault("one maximum serves all heads")
 def _(case: Case) -> Trace:
     return attention(case, weigh=lambda scores: softmax(scores, np.full_like(scores[..., :1], scores.max())))
-
-
-@fault("softmax runs over the query axis")
-def _(case: Case) -> Trace:
-    def weigh(scores: Array) -> tuple[Array, Array]:
-        return softmax(scores.swapaxes(1, 2))[0].swapaxes(1, 2), softmax(scores)[1]
-
-    return attention(case, weigh=weigh)
 
 
 @fault("softmax runs over the head axis")
@@ -479,16 +368,6 @@ def _(case: Case) -> Trace:
 # Hidden keys
 
 
-@fault("the last block of four is padded with zero keys, which take a share")
-def _(case: Case) -> Trace:
-    return attention(case, weigh=lambda scores: with_zero_keys(scores, -scores.shape[-1] % 4))
-
-
-@fault("one undeclared zero key takes a share")
-def _(case: Case) -> Trace:
-    return attention(case, weigh=lambda scores: with_zero_keys(scores, 1))
-
-
 @fault("the last key is left out")
 def _(case: Case) -> Trace:
     def without_last(scores: Array) -> Array:
@@ -509,23 +388,6 @@ def _(case: Case) -> Trace:
 # Stand-ins
 
 
-@stand_in("uniform weights")
-def _(case: Case) -> Trace:
-    return with_weights(case, lambda weights: np.full_like(weights, 1 / weights.shape[-1]))
-
-
-@stand_in("one-hot weights")
-def _(case: Case) -> Trace:
-    return with_weights(
-        case, lambda weights: (np.arange(weights.shape[-1]) == weights.argmax(axis=-1)[..., None]).astype(float)
-    )
-
-
-@stand_in("squared weights, normalised again")
-def _(case: Case) -> Trace:
-    return with_weights(case, lambda weights: weights**2 / (weights**2).sum(axis=-1, keepdims=True))
-
-
 def everywhere(case: Case, number: float) -> Trace:
     trace = attention(case)
     return Trace(
@@ -539,20 +401,9 @@ def _(case: Case) -> Trace:
     return everywhere(case, 0.0)
 
 
-@stand_in("NaN")
-def _(case: Case) -> Trace:
-    return everywhere(case, np.nan)
-
-
 @stand_in("infinity")
 def _(case: Case) -> Trace:
     return everywhere(case, np.inf)
-
-
-@stand_in("the same output for everything")
-def _(case: Case) -> Trace:
-    trace = attention(case)
-    return Trace(np.full_like(trace.output, 0.25), trace.inside)
 
 
 @stand_in("the mean of the values")

@@ -15,7 +15,7 @@ from typing import Any
 
 import cog
 
-from verify_attention import resources
+from verify_attention import resources, selftest
 from verify_attention.errors import ExitCode
 from verify_attention.plugins import features, invariants
 
@@ -79,6 +79,19 @@ def _parameters(schema: dict[str, Any]) -> str:
 def boundary_map() -> None:
     """Show the map of where the conclusion stops."""
     cog.out("\n" + output("map", "--format", "markdown") + "\n")
+
+
+def self_test() -> None:
+    """Say how many faults there are, and how many correct variations: `test_shipped_cases` runs all of them."""
+    faults, right = len(selftest.planted()), len(selftest.variations())
+    said = f"PASS  {faults} of {faults} faults killed, {right} of {right} correct variations pass"
+    _text(f"$ verify-attention self-test --quiet\n{said}\n")
+
+
+def kill_matrix(text: str) -> None:
+    """Show what becomes of some faults, down to the legend."""
+    shown = output("self-test", "-k", text).partition("\n no  ")[0]
+    _text(f"$ verify-attention self-test -k {text!r}\n{shown}")
 
 
 def exit_codes() -> None:

@@ -119,5 +119,5 @@ def test_the_article_s_tables_are_the_default(capsys: pytest.CaptureFixture[str]
 
 def test_the_structures_are_part_of_the_wheel() -> None:
     text = (Path(__file__).resolve().parent.parent / "pyproject.toml").read_text(encoding="utf-8")
-    assert '"cases/structures" = "verify_attention/data/cases/structures"' in text
+    assert '"cases" = "verify_attention/data/cases"' in text
     assert (resources.folder("cases") / "structures" / "mla.yaml").is_file()

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,9 +49,14 @@ class Asked:
 
     function: Function
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The options that the function names: thousands of cases ask, and looking takes longer than attending."""
+        return named(self.function)
+
     def __call__(self, case: Case) -> Trace:
         """Ask about a case; weights that are not shown are read from the output with the identity for values."""
-        names = named(self.function)
+        names = self.names
         shown, arguments = self._answer(case, names)
         output = shown.pop("output")
         if "weights" not in shown:

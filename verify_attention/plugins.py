@@ -1,4 +1,4 @@
-"""The registries: every invariant, feature and implementation that the package has.
+"""The registries: every invariant, feature and implementation that the package has, and the mistakes seen in real code.
 
 It loads modules by their names, and so it stands above them all. What needs one feature asks `departures`.
 """
@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from verify_attention.errors import UsageError
+from verify_attention.faults import Kind
 from verify_attention.model import Adapter, Feature, Invariant
 from verify_attention.registry import discover
 
@@ -59,3 +60,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean '…'?` where a known name is near, else a pointer to the list."""
     near = get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else "; `verify-attention list` shows all names"
+
+
+def faults() -> dict[str, Kind]:
+    """Return the mistakes that were seen in real code by their kind, in the order of the kinds' names."""
+    return discover("verify_attention.faults", "KIND")

@@ -19,6 +19,7 @@ from verify_attention.cli.choices import echo, give_up
 from verify_attention.cli.gate import gate
 from verify_attention.cli.map import show_map
 from verify_attention.cli.run import run
+from verify_attention.cli.self_test import self_test
 from verify_attention.cli.tables import tables
 from verify_attention.cli.texts import explain, list_plugins, schema, validate
 from verify_attention.errors import ExitCode, ResultsError, VerifyAttentionError
@@ -50,7 +51,7 @@ def group() -> None:
     """
 
 
-for command in (run, gate, tables, show_map, validate, explain, list_plugins, schema):
+for command in (run, gate, tables, show_map, validate, explain, list_plugins, schema, self_test):
     group.add_command(version(command))
 
 

@@ -27,6 +27,20 @@ color_option = click.option(
 )
 
 
+class Jobs(click.ParamType[int]):
+    """A number of processes, or auto."""
+
+    name = "N|auto"
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        if value == "auto":
+            return os.cpu_count() or 1
+        if not (str(value).isascii() and str(value).isdecimal()) or len(str(value)) > 9 or int(value) < 1:
+            self.fail(f"{value!r} is neither a number above 0 nor auto", param, ctx)
+        return int(value)
+
+
 class _Finite(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)

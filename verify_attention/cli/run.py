@@ -12,6 +12,7 @@ import click
 
 from verify_attention.cli.choices import (
     DTYPES,
+    Jobs,
     chosen_cases,
     color_option,
     echo,
@@ -65,19 +66,6 @@ class _Shard(click.ParamType[tuple[int, int]]):
         return int(index), int(count)
 
 
-class _Jobs(click.ParamType[int]):
-    name = "N|auto"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if value == "auto":
-            import os  # noqa: PLC0415
-
-            return os.cpu_count() or 1
-        if not (str(value).isascii() and str(value).isdecimal()) or len(str(value)) > 9 or int(value) < 1:
-            self.fail(f"{value!r} is neither a number above 0 nor auto", param, ctx)
-        return int(value)
-
-
 @click.command(short_help="Judge cases, write results.json, show the table.")
 @paths_argument
 @click.option("-o", "--output", default="results.json", show_default=True, metavar="FILE", help="Results; - is stdout.")
@@ -89,7 +77,7 @@ class _Jobs(click.ParamType[int]):
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N findings that break.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what broke and the summary only.")
 @click.option("-v", "--verbose", is_flag=True, help="Print every finding, with the reason of each skip.")
-@click.option("-n", "--jobs", type=_Jobs(), default="1", show_default=True, help="Run in N processes.")
+@click.option("-n", "--jobs", type=Jobs(), default="1", show_default=True, help="Run in N processes.")
 @click.option("--shard", type=_Shard(), help="Run every Nth case, from the Ith.")
 @click.option(
     "--implementation",

@@ -19,7 +19,7 @@ from verify_attention.summary import LARGEST
 if TYPE_CHECKING:
     from multiprocessing.pool import Pool
 
-__all__ = ["invariants", "judge", "missing_traits", "run", "run_case", "taken_away"]
+__all__ = ["invariants", "judge", "missing_traits", "pool", "run", "run_case", "taken_away"]
 
 MOST_CASES, MOST_SCORES = 256, 2**20  # of cases that are judged before the first of them is reported
 
@@ -48,12 +48,12 @@ def run(
         for chunk in chunks:
             yield from work(chunk)
         return
-    with _pool(processes) as pool:
-        for reports in pool.imap(work, chunks):
+    with pool(processes) as workers:
+        for reports in workers.imap(work, chunks):
             yield from reports
 
 
-def _pool(processes: int) -> Pool:
+def pool(processes: int) -> Pool:
     """Start processes that leave Ctrl-C to this one: one that it ends in the middle may keep a lock for ever."""
     from multiprocessing import get_context  # noqa: PLC0415 - start-up counts where nothing is parallel
 
