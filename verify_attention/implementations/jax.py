@@ -201,7 +201,7 @@ IMPLEMENTATION = Adapter(
         Divergence(
             "a compiled float32 call may give NaN where scores are beyond 1e9",
             "scale and maximum are applied in one rounding, so that scores exceed it; the adapter refuses from 5e8 on",
-            DOCS,
+            "https://github.com/jax-ml/jax/issues/37234",
             _far_scores_give_nan,
         ),
         Divergence(

@@ -18,8 +18,8 @@ from verify_attention.translation.masks import Window, added, first_position, vi
 DOCS = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
 
 
-def load(dtype: str) -> Asked:
-    """Import PyTorch, and return its attention for arrays of a dtype."""
+def load(dtype: str, device: str = "cpu") -> Asked:
+    """Import PyTorch, and return its attention for arrays of a dtype, on a device."""
     import torch  # noqa: PLC0415 - only who asks for it pays for it
 
     kind = getattr(torch, dtype)
@@ -39,15 +39,15 @@ def load(dtype: str) -> Asked:
         given = options.get("attn_mask")
         if isinstance(given, np.ndarray):
             tensor = torch.from_numpy(given)
-            options["attn_mask"] = tensor if tensor.dtype == torch.bool else tensor.to(kind)
+            options["attn_mask"] = tensor.to(device, tensor.dtype if tensor.dtype == torch.bool else kind)
         if scale is not None:
             options["scale"] = scale
         if q.shape[1] != k.shape[1]:
             options["enable_gqa"] = True
-        vectors = (torch.from_numpy(array).to(kind) for array in (q, k, v))
+        vectors = (torch.from_numpy(array).to(device, kind) for array in (q, k, v))
         with torch.no_grad():
             output = torch.nn.functional.scaled_dot_product_attention(*vectors, **options)
-        return output.to(torch.float32 if dtype == "bfloat16" else kind).numpy()
+        return output.to("cpu", torch.float32 if dtype == "bfloat16" else kind).numpy()
 
     return Asked(attention)
 
