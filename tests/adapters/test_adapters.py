@@ -190,7 +190,7 @@ def test_a_dropped_key_bias_is_noticed(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "dtype"), [("torch-sdpa", "float16"), ("torch-sdpa", "bfloat16")])
 def test_a_coarser_sum_than_declared_is_noticed(name: str, dtype: str) -> None:
-    """Sums are in float32, as `computes_in` says: 4,096 equal weights summed in the dtype itself give at most a half."""
+    """Sums are in float32, as `computes_in` says: 4,096 equal weights summed in the dtype itself give a half."""
     asked = torch_sdpa.load(dtype)
     case = Case(
         id="equal",
