@@ -25,7 +25,7 @@ ADAPTERS: dict[str, Adapter] = {name: one for name, one in implementations().ite
 TOPICS = ("article", "boundaries", "implementations")  # of JAX, which is compiled for every shape, in other dtypes
 SOME = {("jax", "float32"), ("jax", "bfloat16")}
 FLOORS = {  # of equations that are really checked, a little below what was counted
-    ("jax", "float64"): 2600,
+    ("jax", "float64"): 2800,
     ("jax", "float32"): 600,
     ("jax", "bfloat16"): 400,
     ("onnx-reference", "float64"): 3400,
@@ -33,13 +33,13 @@ FLOORS = {  # of equations that are really checked, a little below what was coun
     ("onnx-reference", "float16"): 2900,
     ("onnx-reference", "bfloat16"): 1900,
     ("onnxruntime", "float64"): 3400,
-    ("onnxruntime", "float32"): 3300,
+    ("onnxruntime", "float32"): 3800,
     ("onnxruntime", "float16"): 3000,
-    ("torch-mha", "float64"): 1100,
-    ("torch-mha", "float32"): 1050,
-    ("torch-mha", "float16"): 900,
-    ("torch-mha", "bfloat16"): 850,
-    ("torch-sdpa", "float64"): 2200,
+    ("torch-mha", "float64"): 1250,
+    ("torch-mha", "float32"): 1170,
+    ("torch-mha", "float16"): 1000,
+    ("torch-mha", "bfloat16"): 930,
+    ("torch-sdpa", "float64"): 2750,
     ("torch-sdpa", "float32"): 2100,
     ("torch-sdpa", "float16"): 1900,
     ("torch-sdpa", "bfloat16"): 1700,
@@ -158,6 +158,7 @@ def test_a_wrong_translation_is_noticed(name: str, change: Change, case: str) ->
             bK=given.bK[given.kv_head],
             values=None if given.values is None else given.values[given.kv_head],
             bV=None if given.bV is None else given.bV[given.kv_head],
+            expect={},  # which may be about groups
         )
     given = cast(given, loaded.precision)
     right, checked = broken(loaded, [given])
@@ -171,18 +172,19 @@ def test_a_wrong_translation_is_noticed(name: str, change: Change, case: str) ->
 
 
 @every_adapter
-def test_a_dropped_key_bias_is_noticed(name: str) -> None:
+def test_a_dropped_key_bias_is_noticed_where_it_can_be(name: str) -> None:
+    """Scores and LSE show it. The output of plain attention cannot, but a layer that takes a bias has to read it."""
     loaded = load(name)
-    case = cast(shipped("bias/scale-one"), loaded.precision)
-    wrong, _ = broken(lambda given: loaded(given.but(bK=np.zeros_like(given.bK))), [case])
-    assert wrong == [] or all("key" in line or "bK" in line or "k]" in line for line in wrong)
     asked = loaded.implementation
     assert isinstance(asked, Asked)
+    case = cast(shipped("bias/scale-one"), loaded.precision)
 
     @functools.wraps(asked.function)
     def deaf(q: Any, k: Any, v: Any, bK: Any = None, **options: Any) -> Any:
         return asked.function(q, k, v, **options)
 
+    wrong, _ = broken(lambda given: loaded(given.but(bK=np.zeros_like(given.bK))), [case])
+    assert bool(wrong) == (name in {"jax", "onnx-reference", "onnxruntime"})
     if "bK" in named(asked.function):
         wrong, _ = broken(Asked(deaf), [case])
         assert any("every-argument-has-its-effect" in line for line in wrong)
