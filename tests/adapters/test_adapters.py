@@ -23,11 +23,10 @@ from verify_attention.plugins import implementations, invariants
 ROOT = Path(__file__).resolve().parent.parent.parent / "cases"
 ADAPTERS: dict[str, Adapter] = {name: one for name, one in implementations().items() if one.libraries}
 TOPICS = ("article", "structures")  # of JAX, which is compiled for every shape, in other dtypes
-SOME = {("jax", "float32"), ("jax", "bfloat16")}
+SOME = {("jax", "float32")}
 FLOORS = {  # of equations that are really checked, a little below what was counted
     ("jax", "float64"): 2800,
     ("jax", "float32"): 60,
-    ("jax", "bfloat16"): 50,
     ("onnx-reference", "float64"): 3400,
     ("onnx-reference", "float32"): 3300,
     ("onnx-reference", "float16"): 2900,

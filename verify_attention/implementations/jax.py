@@ -3,8 +3,8 @@
 Masks, score biases, scale and grouped heads are its own; so are `is_causal` and `local_window_size` where all queries
 start with the first key, and a mask is written out where they do not. Values as wide as keys are all it takes: zeros
 widen the narrower ones. Its softmax is in float32, whatever it is given. It is compiled for each shape, with options of
-XLA's that make that quick. It shows its output and its LSE, and has no softcap, sink or rotation, and no float16 on a
-CPU when compiled.
+XLA's that make that quick. It shows its output and its LSE, and has no softcap, sink or rotation, and no float16 and,
+for some shapes, no bfloat16 on a CPU when compiled.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ IMPLEMENTATION = Adapter(
     load=load,
     libraries=("jax",),
     install=("jax",),
-    dtypes=("float64", "float32", "bfloat16"),
-    computes_in={"float64": "float32", "bfloat16": "float32"},
+    dtypes=("float64", "float32"),
+    computes_in={"float64": "float32"},
     divergences=(
         Divergence(
             "the softmax of float64 arrays is computed in float32",
