@@ -17,7 +17,7 @@ import cog
 
 from verify_attention import resources, selftest
 from verify_attention.errors import ExitCode
-from verify_attention.plugins import features, invariants
+from verify_attention.plugins import features, implementations, invariants
 
 COMMAND = [sys.executable, "-m", "verify_attention"]
 
@@ -51,6 +51,21 @@ def invariant_table() -> None:
     """List every invariant with its formula."""
     rows = [f"| `{name}` | {one.claim} | {_cell(one.formula)} |" for name, one in invariants().items()]
     cog.out("\n".join(["", "| invariant | claim | formula |", "| --- | --- | --- |", *rows]) + "\n\n")
+
+
+def adapter_table() -> None:
+    """List every library that can be put under test by name."""
+    extras = {"jax": "jax", "onnx": "onnx", "onnxruntime": "onnx", "torch": "torch"}
+    rows = [
+        f"| `{name}` | {_cell(one.claim)} | `{extras[one.libraries[0]]}` | {_kinds(one.dtypes, one.computes_in)} |"
+        for name, one in implementations().items()
+        if one.libraries
+    ]
+    cog.out("\n".join(["", "| name | what | extra | numbers |", "| --- | --- | --- | --- |", *rows]) + "\n\n")
+
+
+def _kinds(dtypes: tuple[str, ...], inside: Any) -> str:
+    return ", ".join(dtype + (f" (in {inside[dtype]})" if dtype in inside else "") for dtype in dtypes)
 
 
 def checks() -> None:

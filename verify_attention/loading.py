@@ -87,17 +87,31 @@ def load(name: str = "core", dtype: str = "float64") -> Loaded:
     except Exception as error:
         raise LoadError(f"{name} cannot be loaded: {_said(error)}") from error
     own = precision(dtype, adapter.computes_in.get(dtype))
-    return Loaded(name, made, version_of(adapter) or __version__, own, adapter.divergences)
+    return Loaded(name, made, version_of(adapter) or "unknown", own, adapter.divergences)
 
 
 def version_of(adapter: Adapter) -> str | None:
-    """Return the version of an adapter's library: None where a library is missing; the core has the tool's own."""
+    """Return the version of an adapter's library, without importing it: None where one is missing."""
     if not adapter.libraries:
         return __version__
+    if _missing(adapter):
+        return None
     try:
         return metadata.version(adapter.install[0])
     except metadata.PackageNotFoundError:
-        return None
+        return "unknown"  # another package may bring the same module
+
+
+def ended(loaded: Loaded) -> list[str]:
+    """Return, in words, what is listed as a divergence of the library's and happens no longer, or cannot be asked."""
+    found = []
+    for divergence in loaded.divergences:
+        try:
+            if not divergence.happens():
+                found.append(f"a listed divergence no longer happens: {divergence.what}")
+        except Exception as error:  # noqa: BLE001 - whatever a library raises
+            found.append(f"a listed divergence cannot be asked about: {divergence.what}: {_said(error)}")
+    return [f"{loaded.name}: {text}" for text in found]
 
 
 def install_command(adapter: Adapter) -> str:
@@ -105,8 +119,12 @@ def install_command(adapter: Adapter) -> str:
     return f"pip install {' '.join(adapter.install)}"
 
 
+def _missing(adapter: Adapter) -> list[str]:
+    return [library for library in adapter.libraries if importlib.util.find_spec(library) is None]
+
+
 def _needed(name: str, adapter: Adapter) -> None:
-    missing = [library for library in adapter.libraries if importlib.util.find_spec(library) is None]
+    missing = _missing(adapter)
     if missing:
         raise UsageError(f"{name} needs {join(missing)}, which is not installed: {install_command(adapter)}")
 

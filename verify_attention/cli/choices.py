@@ -50,12 +50,15 @@ class _Finite(click.FloatRange):
 
 
 def one_blas_thread() -> None:
-    """Hold OpenBLAS to one thread, unless the user says otherwise, before numpy is imported.
+    """Hold OpenBLAS and OpenMP, which PyTorch uses, to one thread each, unless the user says otherwise.
+
+    It has to be said before numpy and PyTorch are imported.
 
     Products here are small: a second thread gains a tenth, and where another process keeps a core busy, the threads
     wait for each other and lose several times that. Sums also come out the same whatever the number of cores.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    for library in ("OPENBLAS", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 def tolerance_options(function: Decorated) -> Decorated:

@@ -124,7 +124,7 @@ def execute(options: Options) -> int:
     """Run with options; testable without a command line."""
     from verify_attention import engine, files, plugins, results  # noqa: PLC0415
     from verify_attention.casting import cast  # noqa: PLC0415
-    from verify_attention.loading import load  # noqa: PLC0415
+    from verify_attention.loading import ended, load  # noqa: PLC0415
     from verify_attention.model import Report, Tolerance  # noqa: PLC0415
     from verify_attention.summary import LARGEST  # noqa: PLC0415
 
@@ -147,7 +147,9 @@ def execute(options: Options) -> int:
     _show(report, options, len(cases))
     if target is not None and not options.quiet:
         echo(f"results: {target}\n", err=True)
-    return exit_code(report)
+    stale = ended(loaded)  # after the work: a library that has been asked is no good one to fork
+    echo("".join(f"{line}\n" for line in stale), err=True)
+    return max(exit_code(report), ExitCode.BROKEN) if stale else exit_code(report)
 
 
 def _cases(options: Options) -> list[Case]:

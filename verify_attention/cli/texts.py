@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ from verify_attention.cli.choices import echo, emit, paths_argument, width
 from verify_attention.errors import UsageError
 
 if TYPE_CHECKING:
-    from verify_attention.model import Feature, Invariant
+    from verify_attention.model import Adapter, Feature, Invariant
 
 
 @click.command(short_help="Read and check cases only.")
@@ -28,10 +27,12 @@ def validate(paths: tuple[str, ...]) -> int:
     return 0
 
 
-@click.command(short_help="Explain an invariant or a feature.")
+@click.command(short_help="Explain an invariant, a feature or an implementation.")
 @click.argument("name", required=False)
 def explain(name: str | None) -> int:
     """Explain an invariant or a feature: claim, formula, derivation, what takes it away, and its faults.
+
+    Of an implementation: what is asked, in which numbers it computes, and where its library has other conventions.
 
     Without NAME, list every name with its claim.
     """
@@ -43,7 +44,7 @@ def explain(name: str | None) -> int:
         echo(_wrapped("".join(f"{key}\n    {plugin.claim}\n" for key, plugin in known.items())))
         return 0
     if name in implementations():
-        echo(_wrapped(f"{name}\n  {import_module(f'verify_attention.implementations.{name}').__doc__}\n"))
+        echo(_wrapped(_of_implementation(name)))
         return 0
     if name in STRUCTURES:
         raise UsageError(f"{name} is no invariant or feature but a row of the map: `verify-attention map -v`")
@@ -88,6 +89,36 @@ def explanation(name: str) -> str:
         *_items([fault.mistake for fault in invariant.faults]),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _of_implementation(name: str) -> str:
+    """Return everything that is known of an implementation, as text."""
+    from verify_attention.loading import version_of  # noqa: PLC0415
+    from verify_attention.plugins import implementations  # noqa: PLC0415
+
+    adapter = implementations()[name]
+    inside = [(dtype, adapter.computes_in.get(dtype, dtype)) for dtype in adapter.dtypes]
+    numbers = ", ".join(dtype if dtype == other else f"{dtype} (computed in {other})" for dtype, other in inside)
+    version = version_of(adapter)
+    paragraphs = _indented(adapter.derivation) if adapter.derivation else []
+    parts = [
+        name,
+        f"  {adapter.claim}",
+        "",
+        *([*paragraphs, ""] if paragraphs else []),
+        f"numbers: {numbers}",
+        f"installed: {f'version {version}' if version else _install(adapter)}",
+    ]
+    if adapter.divergences:
+        parts += ["where the library has other conventions (each is asked for in every run):"]
+        parts += _items([f"{each.what}: {each.reason}; {each.link}" for each in adapter.divergences])
+    return "\n".join(parts) + "\n"
+
+
+def _install(adapter: Adapter) -> str:
+    from verify_attention.loading import install_command  # noqa: PLC0415
+
+    return f"no: {install_command(adapter)}"
 
 
 def _asked_of(invariant: Invariant) -> str:
@@ -144,13 +175,27 @@ def list_plugins(kind: str | None) -> int:
     groups: dict[str, Iterable[str]] = {
         "invariants": invariants(),
         "features": features(),
-        "implementations": implementations(),
+        "implementations": _listed(implementations()) if kind in {None, "implementations"} else (),
     }
     if kind is not None:
         echo("".join(f"{name}\n" for name in groups[kind]))
         return 0
     echo("\n".join(f"{title}:\n" + "".join(f"  {name}\n" for name in names) for title, names in groups.items()))
     return 0
+
+
+def _listed(adapters: dict[str, Adapter]) -> list[str]:
+    """Return a line for each implementation: its name, version and dtypes; how to install it where it is missing."""
+    from verify_attention.loading import version_of  # noqa: PLC0415
+
+    widest = max(map(len, adapters))
+    versions = {name: version_of(adapter) for name, adapter in adapters.items()}
+    column = max(len(version or "-") for version in versions.values())
+    return [
+        f"{name:<{widest}}  {version or '-':<{column}}  "
+        + (" ".join(adapters[name].dtypes) if version else f"not installed: {_install(adapters[name])[4:]}")
+        for name, version in versions.items()
+    ]
 
 
 @click.command(short_help="Print a JSON Schema.")

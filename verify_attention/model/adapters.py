@@ -11,7 +11,10 @@ from verify_attention.model.trace import Implementation
 
 @dataclass(frozen=True)
 class Divergence:
-    """What a library does otherwise than it is declared here, and no translation mends; `happens` asks the library."""
+    """What a library does otherwise than is the convention here, and what becomes of that; `happens` asks the library.
+
+    `what` and `reason` are clauses; `link` is where the library's own people say so.
+    """
 
     what: str
     reason: str

@@ -1,0 +1,1 @@
+"""What adapters of libraries have in common: our conventions, said in a library's own."""
