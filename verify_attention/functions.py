@@ -184,7 +184,7 @@ def _without_copies(array: Array) -> Array:
 def _cast(value: Any, kind: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    return value.copy() if value.dtype == bool else value.astype(kind)
+    return np.array(value, dtype=bool if value.dtype == bool else kind, order="C")
 
 
 def _laid(value: Any, layout: str) -> Any:
