@@ -19,6 +19,7 @@ from verify_attention import resources, selftest
 from verify_attention.errors import ExitCode
 from verify_attention.plugins import features, implementations, invariants
 
+ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "verify_attention"]
 
 
@@ -115,9 +116,16 @@ def exit_codes() -> None:
     cog.out("\n".join(["", "| exit code | meaning |", "| --- | --- |", *rows]) + "\n\n")
 
 
-def file(name: str) -> None:
+def wrong_kernel() -> None:
+    """Show what a run says of the example's mistake: the first finding, and the last line."""
+    command = ["run", "cases/", "--implementation", "tests/example/kernel.py:attention", "--no-output"]
+    lines = output(*command, folder=str(ROOT)).rstrip().split("\n")
+    _text("\n".join([f"$ verify-attention {' '.join(command)}", *lines[:3], "…", lines[-1]]))
+
+
+def file(name: str, language: str = "yaml") -> None:
     """Show a shipped file."""
-    _text((Path(__file__).parent.parent / name).read_text(encoding="utf-8"), "yaml")
+    _text((ROOT / name).read_text(encoding="utf-8"), language)
 
 
 def _text(text: str, language: str = "text") -> None:

@@ -97,16 +97,29 @@ def test_a_readme_that_drifts_is_noticed(true, false, tmp_path):
     assert quiet(generated(text.replace(true, false), tmp_path)) != quiet(text.replace(true, false))
 
 
-def test_the_readme_s_implementation_is_right_but_for_its_mistake(capsys, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    code = re.search(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[1]
-    exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - the README is ours
-    said = capsys.readouterr().out
-    assert "article/another-query-row key-bias-leaves-weights " in said
-    assert int(re.search(r"really checked, (\d+) broken", said)[1]) > 100
-    mended = re.sub(r".*the mistake.*\n", "", code)
-    exec(compile(mended, "README.md", "exec"), {})  # noqa: S102
-    assert re.fullmatch(r"\d{4} equations really checked, 0 broken\n", capsys.readouterr().out)
+def test_the_readme_s_kernel_is_right_but_for_its_mistake(tmp_path, monkeypatch):
+    from verify_attention.testing import assert_invariants
+
+    wrong = (ROOT / "tests" / "example" / "kernel.py").read_text(encoding="utf-8")
+    right = re.sub(r"np\.tile\(x, \(1, repeats, 1, 1\)\)", "np.repeat(x, repeats, axis=1)", wrong)
+    assert right != wrong
+    for name, text in (("wrong", wrong), ("right", right)):
+        (tmp_path / f"{name}_kernel.py").write_text(text, encoding="utf-8")
+    assert assert_invariants(f"{tmp_path}/right_kernel.py:attention") > 1000
+    with pytest.raises(AssertionError, match="grouped-heads-equal-repeated-heads is fail"):
+        assert_invariants(f"{tmp_path}/wrong_kernel.py:attention")
+
+
+def test_the_readme_s_test_fails_for_the_mistake_and_says_why():
+    """In half precision too."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "tests/example"]
+    done = subprocess.run(
+        [*command, "tests/example/test_kernel.py"], cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout.startswith("FF")
+    assert "grouped-heads-equal-repeated-heads is fail on" in done.stdout
+    assert "attention in float16: " in done.stdout
 
 
 def test_the_readme_s_example_of_a_control_is_a_case_that_passes(tmp_path, monkeypatch):

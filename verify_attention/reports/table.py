@@ -62,12 +62,15 @@ def _word(finding: Finding) -> Text:
 
 
 def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Report, most: int | None) -> None:
-    """Say of each finding that broke what, where, why, and how to repeat it."""
-    broken = sorted(
-        ((case, finding) for case, finding in findings if finding.status in BROKEN),
-        key=lambda pair: SEVERITY.index(pair[1].status),
-    )
-    for case, finding in broken[:most]:
+    """Say of each finding that broke what, where, why, and how to repeat it: the first on each claim first."""
+    seen: Counter[str] = Counter()
+    ranked = []
+    for case, finding in findings:
+        if finding.status in BROKEN:
+            ranked.append((SEVERITY.index(finding.status), seen[finding.invariant], case, finding))
+            seen[finding.invariant] += 1
+    broken = sorted(ranked, key=lambda entry: entry[:2])
+    for _, _, case, finding in broken[:most]:
         screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
         screen.print(f"  {finding.reason}", soft_wrap=True)
         if finding.observed == "within-rounding" and finding.rounding_bound != np.inf:
