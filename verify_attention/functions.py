@@ -168,8 +168,8 @@ def _options(case: Case, samples: list[Case]) -> dict[str, Any]:
 
 
 def _without_copies(array: Array) -> Array:
-    """Return one sample, and one head, where all are the same."""
-    for axis in (0, 1):
+    """Return one sample, one head and one row, where all are the same."""
+    for axis in (0, 1, 2):
         first = array.take([0], axis=axis)
         array = first if (array == first).all() else array
     return array
