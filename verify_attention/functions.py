@@ -78,7 +78,7 @@ class Asked:
         before = _arrays(laid)
         vectors = [laid[name] for name in BIASES.values()]
         options = {name: value for name, value in laid.items() if name in OPTIONS}
-        with redirect_stdout(sys.stderr):  # what it prints is no result
+        with redirect_stdout(sys.stderr), np.errstate():  # what it prints is no result, and its settings are its own
             answer = self.function(*vectors, **options)
         shown, after = _shown(answer, case, 1 + len(case.posed.company)), _arrays(laid)
         return shown, {name: (before[name], after[name]) for name in before}
@@ -174,8 +174,8 @@ def _options(case: Case, samples: list[Case]) -> dict[str, Any]:
 
 
 def _without_copies(array: Array) -> Array:
-    """Return one sample, and one head, where all are the same."""
-    for axis in (0, 1):
+    """Return one sample, one head and one row, where all are the same."""
+    for axis in (0, 1, 2):
         first = array.take([0], axis=axis)
         array = first if (array == first).all() else array
     return array
@@ -206,11 +206,12 @@ def _laid(value: Any, layout: str) -> Any:
 
 
 def _arrays(given: Mapping[str, Any]) -> dict[str, Array]:
-    """Return every array among arguments, `[…, …, n]`: those inside a mapping too."""
+    """Return every array among arguments, `[…, …, n]`: arrays and numbers inside a mapping too."""
     found: dict[str, Array] = {}
     for name, value in given.items():
         if isinstance(value, Mapping):
-            found |= {f"{name}.{key}": part for key, part in _arrays(value).items()}
+            parts = {key: np.array([part]) if isinstance(part, int | float) else part for key, part in value.items()}
+            found |= {f"{name}.{key}": part for key, part in _arrays(parts).items()}
         elif isinstance(value, np.ndarray):
             last = value.shape[-2:] if value.ndim > 1 else (1, *value.shape)
             found[name] = np.array(value, dtype=np.float64).reshape(-1, *last)

@@ -135,15 +135,19 @@ def _function(name: str, dtype: str) -> Loaded:
         raise UsageError(f"{name!r} is not of the form module:function or path.py:function")
     try:
         module = _module(place)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise LoadError(f"{place} cannot be imported: {_said(error)}") from error
     function: Any = module
     for part in attribute.split("."):
-        if not hasattr(function, part):
-            raise LoadError(
-                f"{place} has no {attribute!r}{suggest(part, [one for one in vars(module) if one[0] != '_'])}"
-            )
-        function = getattr(function, part)
+        try:
+            function = getattr(function, part)
+        except AttributeError:
+            named = [one for one in vars(module) if one[:1] != "_"]
+            raise LoadError(f"{place} has no {attribute!r}{suggest(part, named)}") from None
+        except Exception as error:
+            raise LoadError(f"{place} does not give its {attribute!r}: {_said(error)}") from error
     if not callable(function):
         raise LoadError(f"{name} is {type(function).__name__}, expected a function")
     version = getattr(module, "__version__", None)
@@ -186,4 +190,8 @@ def _module(place: str) -> Any:
 
 
 def _said(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(": ")
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - it is not ours
+        text = ""
+    return " ".join(f"{type(error).__name__}: {text}".split()).rstrip(": ")

@@ -134,6 +134,7 @@ def execute(options: Options) -> int:
         if options.output.endswith(("/", "\\")):
             raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
         files.check_writable(target)
+        place = target.absolute()  # whatever is under test may go to another folder
     loaded = load(options.implementation, options.dtype)
     cases = [cast(case, loaded.precision) for case in _cases(options)]
     tolerance = Tolerance(options.rtol, options.atol)
@@ -141,7 +142,7 @@ def execute(options: Options) -> int:
     report = Report(loaded.under_test, tolerance, tuple(_judged(cases, reports, options)))
     made = results.encoded(report, options.detail)
     if target is not None:
-        files.write_atomically(target, made)
+        files.write_atomically(place, made)
     elif not options.no_output:
         emit(made)
     _show(report, options, len(cases))

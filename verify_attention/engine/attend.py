@@ -41,12 +41,22 @@ class Attend:
         try:
             trace = self._implementation(case)
         except NotImplementedError as error:
-            raise NotOfferedError(str(error) or "not implemented") from error
+            raise NotOfferedError(_text(error) or "not implemented") from error
         except UnusableError as error:
             raise CrashedError(str(error)) from error
-        except (Exception, SystemExit) as error:  # one that leaves must not end the run as if all were well
-            raise CrashedError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # one that leaves must not end the run as if all were well
+            raise CrashedError(f"{type(error).__name__}: {_text(error)}".rstrip(": ")) from error
         return _own(trace, case)
+
+
+def _text(error: BaseException) -> str:
+    """Return what an exception says, if it can say it."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - it is the implementation's
+        return ""
 
 
 def _own(trace: Trace, case: Case) -> Trace:

@@ -56,6 +56,14 @@ def filling_in_place(q: Array, k: Array, v: Array, **options: Any) -> dict[str, 
     return attention(q, k, v, **options)
 
 
+def keeping_another_base(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+    """Write the base that it uses for long contexts into the caller's rope."""
+    answer = attention(q, k, v, **options)
+    if options.get("rope") is not None:
+        options["rope"]["base"] = 4 * options["rope"]["base"]
+    return answer
+
+
 INVARIANT = Invariant(
     __name__,
     __doc__,
@@ -69,5 +77,6 @@ INVARIANT = Invariant(
         Fault("queries are scaled in place", Asked(scaling_in_place)),
         Fault("the V bias is added in place", Asked(adding_in_place)),
         Fault("causality is written into the mask", Asked(filling_in_place)),
+        Fault("another base is written into the rope", Asked(keeping_another_base)),
     ),
 )
