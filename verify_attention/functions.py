@@ -75,18 +75,34 @@ class Asked:
     def _answer(self, case: Case, names: frozenset[str]) -> tuple[dict[str, Array], dict[str, tuple[Array, Array]]]:
         given = arguments_of(case, names)
         laid = {name: _laid(value, case.posed.layout) for name, value in given.items()}
+        if case.posed.after is not None:
+            used = arguments_of(case.posed.after, names)
+            self._call(used)
+            laid = {name: _written(used[name], value) for name, value in laid.items()}
         before = _arrays(laid)
-        vectors = [laid[name] for name in BIASES.values()]
-        options = {name: value for name, value in laid.items() if name in OPTIONS}
-        with redirect_stdout(sys.stderr), np.errstate():  # what it prints is no result, and its settings are its own
-            answer = self.function(*vectors, **options)
+        answer = self._call(laid)
         shown, after = _shown(answer, case, 1 + len(case.posed.company)), _arrays(laid)
         return shown, {name: (before[name], after[name]) for name in before}
+
+    def _call(self, given: Mapping[str, Any]) -> Any:
+        vectors = [given[name] for name in BIASES.values()]
+        options = {name: value for name, value in given.items() if name in OPTIONS}
+        with redirect_stdout(sys.stderr), np.errstate():  # what it prints is no result, and its settings are its own
+            return self.function(*vectors, **options)
+
+
+def _written(used: Any, value: Any) -> Any:
+    """Return an array that was used before, with other numbers in it."""
+    if not isinstance(value, np.ndarray):
+        return value
+    used[...] = value
+    return used
 
 
 def _with_identity(case: Case) -> Case:
     company = tuple(map(showing_weights, case.posed.company))
-    return showing_weights(case).but(posed=replace(case.posed, company=company))
+    after = None if case.posed.after is None else showing_weights(case.posed.after)
+    return showing_weights(case).but(posed=replace(case.posed, company=company, after=after))
 
 
 def named(function: Function) -> frozenset[str]:

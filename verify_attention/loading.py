@@ -51,6 +51,11 @@ class Loaded:
         return bool(getattr(self.implementation, "is_core", False))
 
     @property
+    def forks(self) -> bool:
+        """Whether a process may be split in two once this is loaded: libraries with threads of their own may hang."""
+        return self.is_core
+
+    @property
     def independent_heads(self) -> bool:
         """Whether cases may be judged together, as the core allows."""
         return bool(getattr(self.implementation, "independent_heads", False))

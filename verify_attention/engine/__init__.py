@@ -17,6 +17,7 @@ from verify_attention.plugins import invariants
 from verify_attention.summary import LARGEST
 
 if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
     from multiprocessing.pool import Pool
 
 __all__ = ["invariants", "judge", "missing_traits", "pool", "run", "run_case", "taken_away"]
@@ -48,20 +49,24 @@ def run(
         for chunk in chunks:
             yield from work(chunk)
         return
-    with pool(processes) as workers:
+    with pool(processes, fresh=not getattr(implementation, "forks", True)) as workers:
         for reports in workers.imap(work, chunks):
             yield from reports
 
 
-def pool(processes: int) -> Pool:
-    """Start processes that leave Ctrl-C to this one: one that it ends in the middle may keep a lock for ever."""
+def pool(processes: int, fresh: bool = False) -> Pool:
+    """Start processes that leave Ctrl-C to this one: one that it ends in the middle may keep a lock for ever.
+
+    `fresh` ones load everything anew, and share nothing with this one.
+    """
     from multiprocessing import get_context  # noqa: PLC0415 - start-up counts where nothing is parallel
 
+    context: BaseContext = get_context("spawn") if fresh else get_context()
     if threading.current_thread() is not threading.main_thread():
-        return get_context().Pool(processes)
+        return context.Pool(processes)
     usual = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        return get_context().Pool(processes)
+        return context.Pool(processes)
     finally:
         signal.signal(signal.SIGINT, usual)
 

@@ -48,13 +48,15 @@ class Posed:
     `company` are other samples of the same batch, and the case sits at `seat` among them; they have its shapes and
     options, and numbers and masks of their own. `layout` says how the arrays lie in memory: one after the other, every
     second number of a larger array, with heads behind rows, or with one sample that is repeated. With `zeros` a bias
-    of zeros is given, and not left out.
+    of zeros is given, and not left out. `after` is a case of the same shapes that is asked about first: the arrays are
+    its own, with the numbers of this case written over them.
     """
 
     company: tuple[Case, ...] = ()
     seat: int = 0
     layout: Literal["contiguous", "strided", "transposed", "broadcast"] = "contiguous"
     zeros: bool = False
+    after: Case | None = None
 
 
 def _leaves(parameters: Mapping[str, Any]) -> Iterator[Any]:
