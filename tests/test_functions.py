@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from typing import Any
 
@@ -13,7 +14,7 @@ from making import INVARIANTS, PEER, TOLERANCE, random_case, rng
 from verify_attention import resources
 from verify_attention.cases import load_cases
 from verify_attention.engine import judge, run_case
-from verify_attention.functions import OPTIONS, Asked, arguments_of, named
+from verify_attention.functions import OPTIONS, Asked, arguments_of, named, strangers
 from verify_attention.kernel import attention
 from verify_attention.model import Case, Posed, precision
 from verify_attention.pipeline import CORE
@@ -225,14 +226,16 @@ def test_an_exception_is_a_crash_with_its_type_and_message():
         raise ValueError("head size 7 is not a multiple of 8")
 
     finding = judge(OUTPUT, featured(), Asked(raising))
-    assert (finding.status, finding.reason) == ("crashed", "ValueError: head size 7 is not a multiple of 8")
+    assert finding.status == "crashed"
+    said = r"ValueError: head size 7 is not a multiple of 8 \(test_functions\.py:\d+ in raising\)"
+    assert re.fullmatch(said, finding.reason)
 
 
 def test_leaving_is_a_crash():
     def leaving(q, k, v):
         raise SystemExit(0)
 
-    assert judge(OUTPUT, featured(), Asked(leaving)).reason == "SystemExit: 0"
+    assert judge(OUTPUT, featured(), Asked(leaving)).reason.startswith("SystemExit: 0 (test_functions.py:")
 
 
 def test_what_is_not_implemented_is_skipped_with_its_message():
@@ -298,3 +301,15 @@ def test_what_a_function_prints_is_no_result(capsys):
     Asked(chatty)(featured())
     out, err = capsys.readouterr()
     assert (out, "hello" in err) == ("", True)
+
+
+def test_axes_that_look_exchanged_are_said():
+    assert crash(np.zeros((1, 4, 6, 2))).endswith("expected (1, 6, 4, 2); axes 1 and 2 look exchanged")
+
+
+def test_parameters_that_no_option_gives_are_known():
+    def own(q, k, v, attn_mask=None, *, is_causal=False, dropout, mask=None):
+        return v
+
+    assert strangers(own) == (["attn_mask", "is_causal"], ["dropout"])
+    assert strangers(attention) == ([], [])

@@ -106,7 +106,7 @@ def test_the_readme_s_kernel_is_right_but_for_its_mistake(tmp_path, monkeypatch)
     for name, text in (("wrong", wrong), ("right", right)):
         (tmp_path / f"{name}_kernel.py").write_text(text, encoding="utf-8")
     assert assert_invariants(f"{tmp_path}/right_kernel.py:attention") > 1000
-    with pytest.raises(AssertionError, match="grouped-heads-equal-repeated-heads is fail"):
+    with pytest.raises(AssertionError, match="grouped-heads-equal-repeated-heads fails"):
         assert_invariants(f"{tmp_path}/wrong_kernel.py:attention")
 
 
@@ -118,7 +118,7 @@ def test_the_readme_s_test_fails_for_the_mistake_and_says_why():
     )
     assert done.returncode == 1
     assert done.stdout.startswith("FF")
-    assert "grouped-heads-equal-repeated-heads is fail on" in done.stdout
+    assert "grouped-heads-equal-repeated-heads fails on" in done.stdout
     assert "attention in float16: " in done.stdout
 
 

@@ -51,6 +51,14 @@ def raising(q, k, v):
     raise ValueError("no such thing")
 
 
+def torch_s_words(q, k, v, *, scale=None, attn_mask=None, is_causal=False):
+    return attention(q, k, v, scale=scale)["output"]
+
+
+def needy(q, k, v, *, dropout):
+    return v
+
+
 class Kernel:
     def __call__(self, q, k, v, **options):
         return attention(q, k, v, **options)
@@ -111,6 +119,7 @@ def test_an_implementation_travels_by_its_name(folder):
         ("leaving:attention", LoadError, "leaving cannot be imported: SystemExit: 0"),
         ("own_kernels.py:wrong", LoadError, "own_kernels.py has no 'wrong'"),
         ("own_kernels.py:rigth", LoadError, "own_kernels.py has no 'rigth' (did you mean 'right'?)"),
+        ("own_kernels.py:needy", LoadError, "own_kernels.py:needy must be given dropout, which the interface of a"),
         ("own_kernels.py:number", LoadError, "own_kernels.py:number is int, expected a function"),
     ],
 )
@@ -253,6 +262,29 @@ def test_a_gate_does_not_believe_a_precision(folder, changes, said):
     done = call("gate", path, "--implementation", "own_kernels:right", folder=folder)
     assert done.returncode == 4
     assert said in done.stdout
+
+
+def test_parameters_that_are_never_given_are_noted(folder):
+    done = call("run", "cases", "--implementation", "own_kernels:torch_s_words", folder=folder)
+    assert done.returncode == 0
+    note = (
+        "note: own_kernels:torch_s_words: attn_mask and is_causal are never given: they are no options of the interface"
+    )
+    assert f"note: own_kernels:torch_s_words: {note}" in done.stderr
+
+
+def test_another_implementation_than_the_core_is_asked_about_all_built_in_cases(tmp_path):
+    implementation = "verify_attention.kernel:attention"
+    done = call("run", "-k", "implementations/", "--implementation", implementation, folder=tmp_path)
+    assert done.returncode == 0
+    assert int(re.search(r"(\d+) cases", done.stdout)[1]) > 40
+    assert call("gate", "results.json", "--implementation", implementation, folder=tmp_path).returncode == 0
+
+
+def test_crashes_alike_are_told_once_with_their_place(folder):
+    done = call("run", CASES / "article", "--implementation", "own_kernels:raising", folder=folder)
+    assert done.stdout.count("ValueError: no such thing (own_kernels.py:") == 1
+    assert "more crashes like those that follow" in done.stdout
 
 
 def test_list_names_what_can_be_put_under_test(tmp_path):

@@ -49,7 +49,7 @@ def test_a_message_names_claim_case_deviation_limit_and_how_to_repeat_it(tmp_pat
         assert_invariants(tiled, CASES / "bias")
     lines = str(caught.value).splitlines()
     assert re.fullmatch(r"\S+test_testing.py:tiled in float64: \d+ findings on \d+ claims broke, .*", lines[0])
-    assert re.fullmatch(r"  agrees-with-the-core is fail on 34-heads", lines[1])
+    assert re.fullmatch(r"  agrees-with-the-core fails on 34-heads", lines[1])
     assert re.fullmatch(r"    .* which differ by .* at output\[\w+\] at head \d+, row \d+, .*; limit .*", lines[2])
     command = lines[3].removeprefix("    again: verify-attention ")
     assert command != lines[3]
@@ -60,7 +60,7 @@ def test_a_message_names_claim_case_deviation_limit_and_how_to_repeat_it(tmp_pat
 
 def test_claims_can_be_chosen():
     assert_invariants(tiled, CASES / "bias", select=["weights-sum-to-one", "two-*"])
-    with pytest.raises(AssertionError, match="agrees-with-the-core is fail"):
+    with pytest.raises(AssertionError, match="agrees-with-the-core fails"):
         assert_invariants(tiled, CASES / "bias", select=["agrees-*"])
     with pytest.raises(UsageError, match="no invariant is called 'agree'"):
         assert_invariants(tiled, select=["agree"])

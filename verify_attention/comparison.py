@@ -71,13 +71,19 @@ def limit_of(tolerance: Tolerance, left: Array | float, right: Array | float) ->
 def as_coarse(sides: Sides, tolerance: Tolerance) -> Sides:
     """Return sides whose limit is the larger of tolerance and rounding bound, as for a dtype coarser than float64.
 
-    Elements of which rounding promises nothing do not count.
+    Elements of which rounding promises nothing do not count. What must move is no more than what the right side has to
+    say: where all of that is within the limits, zeros would pass too.
     """
     bound = np.broadcast_to(np.where(np.isnan(sides.rounding), np.inf, sides.rounding), sides.left.shape)
     limit = limit_of(tolerance, sides.left, sides.right) if sides.limit is None else sides.limit
     limit = np.where(np.isfinite(limit), limit, 0.0)
     counts = (bound < np.inf) & (True if sides.counts is None else sides.counts)
-    return replace(sides, limit=np.maximum(limit, bound), counts=counts)
+    limit = np.maximum(limit, bound)
+    if not limit.any():  # what must be the same to the last bit
+        return replace(sides, limit=limit, counts=counts)
+    size = np.where(np.isfinite(sides.right), np.abs(sides.right), 0.0)
+    moves = size if sides.moves is None else np.minimum(np.abs(sides.moves), size)
+    return replace(sides, limit=limit, counts=counts, moves=moves)
 
 
 def told_apart(sides: Sides, tolerance: Tolerance) -> Flags:

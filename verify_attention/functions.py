@@ -117,6 +117,19 @@ def named(function: Function) -> frozenset[str]:
     return frozenset(by_name) & frozenset(OPTIONS)
 
 
+def strangers(function: Function) -> tuple[list[str], list[str]]:
+    """Return the parameters that no option gives: those that have a default, and those that must be given."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return [], []
+    own = [each for each in parameters if each.kind in {each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY}]
+    positional = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY][:3]
+    unknown = [each for each in own if each.name not in {*OPTIONS, *positional}]
+    due = [each.name for each in unknown if each.default is each.empty]
+    return [each.name for each in unknown if each.name not in due], due
+
+
 def arguments_of(case: Case, names: frozenset[str]) -> dict[str, Any]:
     """Return q, k, v and the options that a case uses, in the interface's shapes; biases without a name are added.
 
@@ -263,7 +276,9 @@ def _own_part(name: str, part: Any, shape: tuple[int, ...], seat: int) -> Array:
     if part.dtype.kind not in "fiu" and part.dtype.name != "bfloat16":
         raise UnusableError(f"returned {part.dtype} numbers as {name}, expected real ones")
     if part.shape != shape:
-        raise UnusableError(f"returned {name} of shape {part.shape}, expected {shape}")
+        swapped = part.ndim == 4 and part.swapaxes(1, 2).shape == shape
+        hint = "; axes 1 and 2 look exchanged" if swapped else ""
+        raise UnusableError(f"returned {name} of shape {part.shape}, expected {shape}{hint}")
     return np.array(part[seat], dtype=np.float64)
 
 

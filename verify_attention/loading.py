@@ -13,7 +13,7 @@ from typing import Any
 
 from verify_attention import __version__
 from verify_attention.errors import LoadError, UsageError
-from verify_attention.functions import Asked, Function
+from verify_attention.functions import Asked, Function, strangers
 from verify_attention.model import (
     DTYPES,
     FLOAT64,
@@ -107,6 +107,15 @@ def version_of(adapter: Adapter) -> str | None:
         return "unknown"  # another package may bring the same module
 
 
+def never_given(loaded: Loaded) -> list[str]:
+    """Say which parameters of a function under test keep their defaults, as they are no options of the interface."""
+    if not isinstance(loaded.implementation, Asked) or ":" not in loaded.name:
+        return []
+    names, _ = strangers(loaded.implementation.function)
+    given = "are never given: they are no options" if len(names) > 1 else "is never given: it is no option"
+    return [f"{loaded.name}: {join(names)} {given} of the interface"] if names else []
+
+
 def ended(loaded: Loaded) -> list[str]:
     """Return, in words, what is listed as a divergence of the library's and happens no longer, or cannot be asked."""
     found = []
@@ -170,6 +179,9 @@ def as_implementation(function: Function, name: str, dtype: str = "float64", ver
     inside = getattr(function, "computes_in", None)
     if dtype not in DTYPES:
         raise UsageError(f"there is no dtype {dtype!r}, allowed are {join(DTYPES)}")
+    _, due = strangers(function)
+    if due:
+        raise LoadError(f"{name} must be given {join(due)}, which the interface of a function does not have")
     if inside is not None and inside not in DTYPES:
         raise LoadError(f"{name}: its computes_in is {inside!r}, allowed are {join(DTYPES)}")
     return Loaded(name, Asked(function), version, precision(dtype, inside))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,11 @@ from verify_attention.cases import load_cases
 from verify_attention.casting import cast
 from verify_attention.loading import Loaded, as_implementation, load
 from verify_attention.model import BROKEN, Case, Finding, Report, Tolerance
-from verify_attention.plugins import chosen
+from verify_attention.plugins import chosen, implementations
 from verify_attention.reports.figures import again, counted
 
 MOST = 10  # findings that a message tells of
+VERBS = {"fail": "fails", "inconclusive": "stays open", "crashed": "crashes"}
 
 
 def assert_invariants(
@@ -30,8 +32,8 @@ def assert_invariants(
     cases: str | Path | Case | Sequence[str | Path | Case] = (),
     *,
     dtype: str = "float64",
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
+    select: str | Sequence[str] = (),
+    ignore: str | Sequence[str] = (),
     rtol: float = 1e-12,
     atol: float = 1e-12,
 ) -> int:
@@ -56,7 +58,9 @@ def assert_invariants(
     loaded = load(function, dtype) if isinstance(function, str) else as_implementation(function, _name(function), dtype)
     tolerance = Tolerance(rtol, atol)
     own = [cast(case, loaded.precision) for case in _cases(cases)]
-    reports = engine.run(own, loaded, chosen(select, ignore), tolerance)
+    reports = engine.run(
+        own, loaded, chosen(*([given] if isinstance(given, str) else given for given in (select, ignore))), tolerance
+    )
     report = Report(loaded.under_test, tolerance, tuple(reports))
     broken = [(case, finding) for case, finding in report.findings() if finding.status in BROKEN]
     checked = sum(finding.checked for _, finding in report.findings())
@@ -74,8 +78,10 @@ def _name(function: Callable[..., Any]) -> str:
         file = inspect.getsourcefile(function)
     except TypeError:  # an object that can be called
         file = None
-    if file is None or "<locals>" in name:
-        return name
+    if file is None or "<locals>" in name or inspect.ismethod(function):
+        return str(name)
+    if getattr(sys.modules.get(function.__module__), "__package__", ""):
+        return f"{function.__module__}:{name}"
     path = Path(file)
     return f"{os.path.relpath(path) if path.is_relative_to(Path.cwd()) else path}:{name}"
 
@@ -87,6 +93,15 @@ def _cases(given: str | Path | Case | Sequence[str | Path | Case]) -> list[Case]
     return [*loaded, *(part for part in parts if isinstance(part, Case))]
 
 
+def _again(loaded: Loaded, report: Report, case: Case, finding: Finding) -> str:
+    """Return the command that repeats a finding, or the call where the command line has no name for one of both."""
+    if case.path and (":" in loaded.name or loaded.name in implementations()):
+        return again(case, finding, report)
+    _, colons, document = case.id.partition("::")
+    where = f", {case.path + colons + document!r}" if case.path else ""
+    return f"assert_invariants(…{where}, select={finding.invariant!r})"
+
+
 def _message(loaded: Loaded, report: Report, broken: list[tuple[Case, Finding]]) -> str:
     """Tell of the first finding on each broken claim what, where, why, and how to repeat it."""
     first: dict[str, tuple[Case, Finding]] = {}
@@ -95,8 +110,8 @@ def _message(loaded: Loaded, report: Report, broken: list[tuple[Case, Finding]])
     findings, claims = counted(len(broken), "finding"), counted(len(first), "claim")
     lines = [f"{loaded.name} in {loaded.precision.dtype}: {findings} on {claims} broke, stayed open or crashed"]
     for case, finding in list(first.values())[:MOST]:
-        lines += [f"  {finding.invariant} is {finding.status} on {case.id}", f"    {finding.reason}"]
-        lines.append(f"    again: {again(case, finding, report)}")
+        lines += [f"  {finding.invariant} {VERBS[finding.status]} on {case.id}", f"    {finding.reason}"]
+        lines.append(f"    again: {_again(loaded, report, case, finding)}")
     if len(first) > MOST:
         lines.append(f"  … and {counted(len(first) - MOST, 'claim')} more")
     return "\n".join(lines)

@@ -115,6 +115,8 @@ def echo(text: str, err: bool = False) -> None:
         ResultsError: the output could not be written.
 
     """
+    if not text:
+        return
     stream = sys.stderr if err else sys.stdout
     try:
         stream.write(text)

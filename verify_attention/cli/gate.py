@@ -110,12 +110,14 @@ def read_results(path: Path) -> dict[str, Any]:
 def _cases(made: dict[str, Any], folders: tuple[str, ...]) -> dict[str, Case]:
     """Load the case files: all of a folder, or those that the results name and that are here."""
     from verify_attention.cases import load_cases  # noqa: PLC0415
+    from verify_attention.cases.files import SHIPPED  # noqa: PLC0415
 
     if folders:
         return {case.id: case for case in load_cases(folders)}
     here = sorted({entry["file"] for entry in made["cases"] if _is_case_file(entry["file"])})
     found_here = [case for file in here for case in load_cases([file])]  # one by one: their ids may be the same
-    by_place = {(case.file, case.id.partition("::")[2]): case for case in [*load_cases(), *found_here]}
+    built_in = load_cases(shipped=".") if any(entry["file"].startswith(SHIPPED) for entry in made["cases"]) else []
+    by_place = {(case.file, case.id.partition("::")[2]): case for case in [*built_in, *found_here]}
     found = ((entry["id"], by_place.get((entry["file"], entry["id"].partition("::")[2]))) for entry in made["cases"])
     return {name: case for name, case in found if case is not None}
 

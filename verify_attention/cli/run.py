@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,8 @@ class _Shard(click.ParamType[tuple[int, int]]):
 def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progress: bool, **given: object) -> int:
     """Judge the cases in PATH (files, folders, file.yaml::name), write results.json and show a table.
 
-    Without PATH, the built-in cases of the article are judged. Exit code 0: every claim held.
+    Without PATH, the built-in cases of the article are judged, and all built-in cases of another implementation than
+    the core. Exit code 0: every claim held.
     """
     if given["quiet"] and given["verbose"]:
         raise UsageError("--quiet and --verbose exclude each other")
@@ -124,7 +126,7 @@ def execute(options: Options) -> int:
     """Run with options; testable without a command line."""
     from verify_attention import engine, files, plugins, results  # noqa: PLC0415
     from verify_attention.casting import cast  # noqa: PLC0415
-    from verify_attention.loading import ended, load  # noqa: PLC0415
+    from verify_attention.loading import ended, load, never_given  # noqa: PLC0415
     from verify_attention.model import Report, Tolerance  # noqa: PLC0415
     from verify_attention.summary import LARGEST  # noqa: PLC0415
 
@@ -134,15 +136,17 @@ def execute(options: Options) -> int:
         if options.output.endswith(("/", "\\")):
             raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
         files.check_writable(target)
-        place = target.absolute()  # whatever is under test may go to another folder
+    home = Path.cwd()
     loaded = load(options.implementation, options.dtype)
+    echo("".join(f"note: {line}\n" for line in never_given(loaded)), err=True)
     cases = [cast(case, loaded.precision) for case in _cases(options)]
     tolerance = Tolerance(options.rtol, options.atol)
     reports = engine.run(cases, loaded, chosen, tolerance, largest=LARGEST[options.detail], jobs=options.jobs)
     report = Report(loaded.under_test, tolerance, tuple(_judged(cases, reports, options)))
     made = results.encoded(report, options.detail)
+    os.chdir(home)  # whatever was under test may have gone to another folder
     if target is not None:
-        files.write_atomically(place, made)
+        files.write_atomically(target, made)
     elif not options.no_output:
         emit(made)
     _show(report, options, len(cases))
@@ -156,8 +160,9 @@ def execute(options: Options) -> int:
 def _cases(options: Options) -> list[Case]:
     from verify_attention.cases import load_cases  # noqa: PLC0415
 
+    shipped = "article" if options.implementation == "core" else "."
     with Bar("reading cases", options.progress and not options.quiet) as bar:
-        cases = chosen_cases(load_cases(options.paths, progress=bar.show), options.text)
+        cases = chosen_cases(load_cases(options.paths, shipped=shipped, progress=bar.show), options.text)
     if options.shard is None:
         return cases
     index, count = options.shard

@@ -157,7 +157,14 @@ def _wrapped(text: str) -> str:
 
     columns = min(width(), 100)
     return "".join(
-        textwrap.fill(line, columns, subsequent_indent=" " * max(2, len(line) - len(line.lstrip(" -")))) + "\n"
+        textwrap.fill(
+            line,
+            columns,
+            subsequent_indent=" " * max(2, len(line) - len(line.lstrip(" -"))),
+            break_long_words=False,
+            break_on_hyphens="://" not in line,
+        )
+        + "\n"
         for line in text.splitlines()
     )
 

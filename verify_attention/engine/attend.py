@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from traceback import extract_tb
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from verify_attention.model import Array, Case, Implementation, Trace, UnusableError
+
+_PACKAGE = Path(__file__).resolve().parent.parent
 
 
 class CrashedError(Exception):
@@ -47,14 +51,25 @@ class Attend:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # one that leaves must not end the run as if all were well
-            raise CrashedError(f"{type(error).__name__}: {_text(error)}".rstrip(": ")) from error
+            said = f"{type(error).__name__}: {_text(error)}".rstrip(": ")
+            raise CrashedError(f"{said}{_place(error)}") from error
         return _own(trace, case)
 
 
+def _place(error: BaseException) -> str:
+    """Say where an exception comes from: the last place that is neither ours nor a library's, if there is one."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if not _foreign(frame.filename)]
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name})" if frames else ""
+
+
+def _foreign(file: str) -> bool:
+    return "site-packages" in file or Path(file).is_relative_to(_PACKAGE) or file.startswith("<")
+
+
 def _text(error: BaseException) -> str:
-    """Return what an exception says, if it can say it."""
+    """Return what an exception says in a line, if it can say it."""
     try:
-        return str(error)
+        return " ".join(str(error).split())
     except Exception:  # noqa: BLE001 - it is the implementation's
         return ""
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verify_attention.model import ABOUT_OTHERS, BROKEN, Case, CaseReport, Finding, Report, Status
+from verify_attention.model import ABOUT_OTHERS, BROKEN, FLOAT64, Case, CaseReport, Finding, Report, Status
 from verify_attention.reports.figures import (
     COLOURS,
     PUBLISHED,
@@ -26,6 +26,7 @@ from verify_attention.reports.figures import (
 
 MOST_BROKEN = 20
 MOST_PUBLISHED = 3
+MOST_REASONS = 6
 
 
 def console(width: int, color: bool) -> tuple[Console, StringIO]:
@@ -70,6 +71,11 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Repor
             ranked.append((SEVERITY.index(finding.status), seen[finding.invariant], case, finding))
             seen[finding.invariant] += 1
     broken = sorted(ranked, key=lambda entry: entry[:2])
+    told: set[str] = set()
+    if most is not None:  # one mistake makes everything crash alike
+        broken = [entry for entry in broken if entry[3].status != "crashed" or not _told(entry[3].reason or "", told)]
+        if len(broken) < len(ranked):
+            screen.print(f"{counted(len(ranked) - len(broken), 'more crash')[:-1]}es like those that follow\n")
     for _, _, case, finding in broken[:most]:
         screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
         screen.print(f"  {finding.reason}", soft_wrap=True)
@@ -79,6 +85,13 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Repor
         screen.print(f"  again: {again(case, finding, report)}\n", soft_wrap=True)
     if most is not None and len(broken) > most:
         screen.print(f"… and {len(broken) - most:,} more; --verbose shows all\n")
+
+
+def _told(reason: str, told: set[str]) -> bool:
+    """Say whether a reason was told before, and tell it."""
+    before = reason in told
+    told.add(reason)
+    return before
 
 
 def _table(*columns: str) -> Table:
@@ -166,6 +179,15 @@ def _notes(screen: Console, report: Report) -> None:
     if controls:
         listed = ", ".join(f"{name} in {counted(number, 'case')}" for name, number in controls.items())
         screen.print(f"Breaks where that is expected: {listed}")
+    kinds = Counter(
+        (finding.reason or "").removeprefix("not offered: ")
+        for _, finding in report.findings()
+        if finding.status == "skipped" and kind_of(finding.reason or "") == "not offered"
+    )
+    if kinds:
+        listed = "; ".join(f"{reason} ({number:,})" for reason, number in kinds.most_common(MOST_REASONS))
+        others = f"; and {len(kinds) - MOST_REASONS} other reasons" if len(kinds) > MOST_REASONS else ""
+        screen.print(f"Not offered: {listed}{others}")
     never = _never_checked(report)
     if never:
         screen.print(f"Never really checked: {', '.join(never)}")
@@ -192,7 +214,10 @@ def _reproduced(entry: CaseReport) -> str:
     statuses = {finding.status for finding in entry.findings if finding.invariant == PUBLISHED}
     if statuses & BROKEN:
         return "NOT all reproduced"
-    return "reproduced" if statuses == {"pass"} else "not all compared"
+    if statuses != {"pass"}:
+        return "not compared"
+    own = entry.case.precision
+    return "reproduced" if own == FLOAT64 else f"reproduced as far as {own.computes_in} tells"
 
 
 def published_line(entry: CaseReport) -> str:
@@ -218,6 +243,7 @@ def _summary(report: Report) -> Text:
     cases, equations = counted(len(report.cases), "case"), counted(checked, "equation")
     tolerance = unusual(report.tolerance, ", {} {!r}")
     own = report.implementation
-    whose = "" if own.name == "core" else f"{own.name}, {own.dtype}: "
+    inside = "" if own.computes_in == own.dtype else f" (computed in {own.computes_in})"
+    whose = "" if own.name == "core" else f"{own.name}, {own.dtype}{inside}: "
     body = f"  {whose}{cases}, {equations} really checked{tolerance}: {what}{skipped}"
     return Text(WORDS[gravest], style=COLOURS[gravest]) + Text(body)

@@ -165,10 +165,9 @@ def _masking(
     else:
         seen, first = visible(rows, keys, mask, causal, window), 0
     inputs: dict[str, Any] = {"cached": first} if own else {}
-    if score_bias is not None:
-        inputs["attn_mask"] = added(seen, score_bias, score_bias.dtype.type)
-    elif seen is not None:
-        inputs["attn_mask"] = seen
+    given = seen if score_bias is None else added(seen, score_bias, score_bias.dtype.type)
+    if given is not None:  # one row for all is not what the operator takes
+        inputs["attn_mask"] = np.ascontiguousarray(np.broadcast_to(given, (*given.shape[:2], rows, keys)))
     return attributes, inputs
 
 
