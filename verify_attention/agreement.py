@@ -9,9 +9,26 @@ import numpy as np
 
 from verify_attention import rounding
 from verify_attention.comparison import CONTROL
-from verify_attention.model import Array, Case, Flags, Implementation, Sides, Tolerance
+from verify_attention.model import Array, Case, Flags, Implementation, Sides, Tolerance, Trace
 
-BOUNDS = {"output": rounding.output, "weights": rounding.weights, "scores": rounding.scores}
+BOUNDS = {"output": rounding.output, "weights": rounding.weights, "scores": rounding.scores, "lse": rounding.lse}
+
+
+def same(of: str, one: Trace, other: Trace, case: Case) -> Iterator[Sides]:
+    """Yield everything that both traces of a case show, which should agree within what rounding may do to each."""
+    shown = {"output": (one.output, other.output)}
+    shown |= {
+        name: (one.inside[name], other.inside[name]) for name in BOUNDS if name in one.inside.keys() & other.inside
+    }
+    for name, (left, right) in shown.items():
+        bound = 2 * BOUNDS[name](case)
+        yield Sides(
+            f"{name}{of}",
+            left,
+            right,
+            rounding=rounding.promising(bound) if name == "weights" else bound,
+            axis="channel" if name == "output" else "key",
+        )
 
 
 def agreement(

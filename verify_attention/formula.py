@@ -78,23 +78,26 @@ def products(case: Case) -> Estimate:
     sizes = grouped_product(left.size, right.size.swapaxes(-1, -2)).max(axis=-1, keepdims=True)
     spread = grouped_product(left.error, (right.size + right.error).swapaxes(-1, -2))
     spread = spread + grouped_product(left.size, right.error.swapaxes(-1, -2))
-    farthest = float(left.size.sum(axis=-1).max() + right.size.sum(axis=-1).max())
-    error = product_error(case, sizes, farthest) + spread * case.scale
+    error = product_error(case, sizes, left.size, right.size) + spread * case.scale
     return Estimate(value, np.nan_to_num(error, nan=np.inf, posinf=np.inf))
 
 
-def product_error(case: Case, sizes: Array, farthest: float) -> Array:
+def product_error(case: Case, sizes: Array, queries: Array, keys: Array) -> Array:
     """Bound the error of scaled products whose summands are of some size, Σ_t |q_t|·|k_t| each, without the scale.
 
-    `farthest` bounds Σ_t |q_t| + Σ_t |k_t|, which counts where numbers of a coarse precision vanish.
+    `queries` and `keys` bound the numbers themselves: they may overflow when the scale is folded into them, and in a
+    coarse precision they may vanish.
     """
     own = case.precision
     # Two steps: a scale below 1e-293 times the unit would be 0.
     error = sizes * case.scale * (own.accumulated(case.d_k + 4 + SPARE) + STORED * own.storing)
     error = error + own.tiniest * (case.d_k + 2) * max(1.0, case.scale)
+    factor = max(1.0, case.scale)
     if own != FLOAT64:
-        error = error + own.tiniest * case.scale * farthest
-    return np.where(sizes * max(1.0, case.scale) <= own.largest, error, np.inf)
+        farthest = float(queries.sum(axis=-1).max() + keys.sum(axis=-1).max())
+        error = error + own.tiniest * factor * farthest
+    fits = max(float(queries.max()), float(keys.max())) * factor <= own.largest
+    return np.where((sizes * factor <= own.largest) & fits, error, np.inf)
 
 
 @once_per_case
@@ -135,7 +138,7 @@ def given(case: Case, number: Array | float) -> Array:
     computed scores below it, and an x that is not the largest has the share exp(−g) at g below, so that its error
     counts with g·exp(−g) < 1.
     """
-    return 6 * case.precision.unit * np.maximum(number, 0.0)
+    return case.precision.lost(6, stored=2) * np.maximum(number, 0.0)
 
 
 @once_per_case

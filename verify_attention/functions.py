@@ -82,13 +82,18 @@ class Asked:
         before = _arrays(laid)
         answer = self._call(laid)
         shown, after = _shown(answer, case, 1 + len(case.posed.company)), _arrays(laid)
-        return shown, {name: (before[name], after[name]) for name in before}
+        return shown, {name: (array, _same_place(after.get(name), array)) for name, array in before.items()}
 
     def _call(self, given: Mapping[str, Any]) -> Any:
         vectors = [given[name] for name in BIASES.values()]
         options = {name: value for name, value in given.items() if name in OPTIONS}
         with redirect_stdout(sys.stderr), np.errstate():  # what it prints is no result, and its settings are its own
             return self.function(*vectors, **options)
+
+
+def _same_place(after: Array | None, before: Array) -> Array:
+    """Return an argument after the call: no numbers where it has another shape now, or is gone."""
+    return np.full_like(before, np.nan) if after is None or after.shape != before.shape else after
 
 
 def _written(used: Any, value: Any) -> Any:

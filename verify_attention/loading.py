@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from verify_attention import __version__
-from verify_attention.errors import LoadError, UsageError
+from verify_attention.errors import LoadError, UsageError, VerifyAttentionError
 from verify_attention.functions import Asked, Function, strangers
 from verify_attention.model import (
     DTYPES,
@@ -24,6 +25,7 @@ from verify_attention.model import (
     Precision,
     Trace,
     UnderTest,
+    UnusableError,
     precision,
 )
 from verify_attention.plugins import implementations
@@ -66,7 +68,20 @@ class Loaded:
 
     def __reduce__(self) -> tuple[Callable[[str, str], Loaded], tuple[str, str]]:
         """Travel between processes by name: functions may be closures, and libraries are no data."""
-        return load, (self.name, self.precision.dtype)
+        return _arrived, (self.name, self.precision.dtype)
+
+
+@cache
+def _arrived(name: str, dtype: str) -> Loaded:
+    """Load once here what another process has loaded; where that fails, whatever is asked crashes."""
+    try:
+        return load(name, dtype)
+    except VerifyAttentionError as error:
+        return Loaded(name, partial(_crash, f"in another process, {error}"))
+
+
+def _crash(said: str, _case: Case) -> Trace:
+    raise UnusableError(said)
 
 
 def load(name: str = "core", dtype: str = "float64") -> Loaded:
@@ -95,12 +110,20 @@ def load(name: str = "core", dtype: str = "float64") -> Loaded:
     return Loaded(name, made, version_of(adapter) or "unknown", own, adapter.divergences)
 
 
+def spoken(name: str) -> str:
+    """Return a name as results hold it: a file's path as seen from here, whatever way it was given."""
+    place, colon, attribute = name.rpartition(":")
+    return f"{Path(os.path.relpath(place)).as_posix()}{colon}{attribute}" if place.endswith(".py") else name
+
+
 def version_of(adapter: Adapter) -> str | None:
     """Return the version of an adapter's library, without importing it: None where one is missing."""
     if not adapter.libraries:
         return __version__
     if _missing(adapter):
         return None
+    from importlib import metadata  # noqa: PLC0415 - a fifth of the start of a run that does not need it
+
     try:
         return metadata.version(adapter.install[0])
     except metadata.PackageNotFoundError:
@@ -165,7 +188,7 @@ def _function(name: str, dtype: str) -> Loaded:
     if not callable(function):
         raise LoadError(f"{name} is {type(function).__name__}, expected a function")
     version = getattr(module, "__version__", None)
-    return as_implementation(function, name, dtype, version if isinstance(version, str) else "unknown")
+    return as_implementation(function, spoken(name), dtype, version if isinstance(version, str) else "unknown")
 
 
 def as_implementation(function: Function, name: str, dtype: str = "float64", version: str = "unknown") -> Loaded:
@@ -191,19 +214,28 @@ def _module(place: str) -> Any:
     """Import a module by its name from the current folder or anywhere else, or a file by its path."""
     path = Path(place)
     if path.suffix != ".py":
-        sys.path.insert(0, str(Path.cwd()))
+        _first_on_path(Path.cwd())
         return importlib.import_module(place)
     if not path.is_file():
         raise FileNotFoundError("there is no such file")
-    sys.path.insert(0, str(path.resolve().parent))
+    _first_on_path(path.resolve().parent)
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_under_test"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError("it is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
+
+
+def _first_on_path(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def _said(error: BaseException) -> str:

@@ -51,10 +51,9 @@ def scores(case: Case) -> Array:
     if departs(case):
         return formula.row_error(case)
     queries, keys = _sizes(case)
-    if not max(queries.max(), keys.max()) * max(1.0, case.scale) <= case.precision.largest:
-        return np.full((*queries.shape[:2], 1), np.inf)
-    sizes = grouped_product(queries, keys.swapaxes(-1, -2)).max(axis=-1, keepdims=True)
-    return formula.product_error(case, sizes, _farthest(queries, keys))
+    with np.errstate(all="ignore"):
+        sizes = grouped_product(queries, keys.swapaxes(-1, -2)).max(axis=-1, keepdims=True)
+        return formula.product_error(case, sizes, queries, keys)
 
 
 @once_per_case
@@ -69,8 +68,9 @@ def weights(case: Case) -> Array:
     own = formula.weights(case) if departs(case) else None
     if own is not None:
         return promising(np.broadcast_to(own.error, case.scores_shape).max(axis=-1, keepdims=True))
-    largest = 1.0 if case.precision == FLOAT64 else formula.shares(case).max(axis=-1, keepdims=True)
-    return promising(np.expm1(log_weights(case)) * largest + case.precision.tiniest)
+    if case.precision != FLOAT64:
+        return promising(_off(case).max(axis=-1, keepdims=True) + case.precision.tiniest)
+    return promising(np.expm1(log_weights(case)) + case.precision.tiniest)
 
 
 @once_per_case
@@ -101,7 +101,7 @@ def overall(case: Case) -> dict[str, float]:
     if departs(case):
         return {name: float(bound(case).max()) for name, bound in _BOUNDS.items()}
     queries, keys = (sizes.max(axis=(0, 1)) for sizes in _sizes(case))
-    score = np.atleast_1d(formula.product_error(case, queries @ keys, _farthest(queries, keys)))
+    score = np.atleast_1d(formula.product_error(case, queries @ keys, queries, keys))
     weight = promising(np.expm1(_log_weight_bound(case, score)) + case.precision.tiniest)
     value = 1.0 if case.values is None else float(np.abs(case.values).max())
     bias = 0.0 if case.bV is None else float(np.abs(case.bV).max())
@@ -135,10 +135,6 @@ def _sizes(case: Case) -> tuple[Array, Array]:
     return np.abs(case.q) + np.abs(case.bQ)[:, None], keys
 
 
-def _farthest(queries: Array, keys: Array) -> float:
-    return float(queries.sum(axis=-1).max() + keys.sum(axis=-1).max())
-
-
 def _log_weight_bound(case: Case, score: Array) -> Array:
     return 2 * score + case.precision.lost(4 * _count(case) + 16, STORED)
 
@@ -154,11 +150,31 @@ def _count(case: Case) -> int:
 
 def _coarse_output_bound(case: Case, largest: Array) -> Array:
     """Bound the error of the output by each weight's own, which is no larger than its share: `[H, Tq, d_v]`."""
-    sizes = formula.mixture(case.but(values=_size(case.values), bV=_size(case.bV)), formula.shares(case), None)
-    own = case.precision
-    relative = np.expm1(log_weights(case)) + own.accumulated(case.keys.shape[1] + 4) + STORED * own.storing
-    bound = relative * sizes + case.keys.shape[1] * own.tiniest * np.maximum(largest, 1.0)
-    return np.where((largest <= own.largest) & ~np.isnan(bound), bound, np.inf)
+    own, count = case.precision, case.keys.shape[1]
+    sized = case.but(values=_size(case.values), bV=_size(case.bV))
+    sizes = formula.mixture(sized, formula.shares(case), None)
+    bound = formula.mixture(sized, _off(case), None)
+    bound = bound + (own.accumulated(count + 4) + STORED * own.storing) * sizes
+    bound = bound + count * own.tiniest * np.maximum(largest, 1.0)
+    return np.where((count * largest <= own.largest) & ~np.isnan(bound), bound, np.inf)
+
+
+@once_per_case
+def _off(case: Case) -> Array:
+    """Bound by how much each weight is off, `[H, Tq, Tk]`: its share times what its own score and the row's LSE may do.
+
+    With scores off by e_j, the LSE is by at most log Σ_j p_j·exp(e_j): a key without a share, however low its score and
+    however far off that is, moves nothing.
+    """
+    logs = formula.scores(case).value - formula.lse(case)[..., None]
+    error = np.broadcast_to(formula.scores(case).error if departs(case) else scores(case), logs.shape)
+    higher = [np.where(logs > -np.inf, logs + error, -np.inf)]
+    for logit, _ in formula.columns(case):
+        most = logit.value - formula.lse(case) + logit.error + formula.given(case, logit.value)
+        higher.append(np.broadcast_to(most, logs.shape[:2])[..., None])
+    total = np.logaddexp.reduce(np.concatenate(higher, axis=-1), axis=-1)[..., None]
+    units = case.precision.lost(4 * _count(case) + 16, STORED)
+    return np.exp(higher[0] + total + units) - np.exp(logs)
 
 
 def _size(array: Array | None) -> Array | None:

@@ -79,12 +79,13 @@ def gate(
 
 def _due(implementation: str, dtype: str, computes_in: str | None) -> UnderTest:
     """Return what must have been under test: an adapter declares in which precision it computes."""
+    from verify_attention.loading import spoken  # noqa: PLC0415
     from verify_attention.model import UnderTest  # noqa: PLC0415
     from verify_attention.plugins import implementations  # noqa: PLC0415
 
     adapter = implementations().get(implementation)
     declared = dtype if adapter is None else adapter.computes_in.get(dtype, dtype)
-    return UnderTest(implementation, "", dtype, computes_in or declared)
+    return UnderTest(spoken(implementation), "", dtype, computes_in or declared)
 
 
 def read_results(path: Path) -> dict[str, Any]:

@@ -137,6 +137,10 @@ def execute(options: Options) -> int:
             raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
         files.check_writable(target)
     home = Path.cwd()
+    if options.implementation != "core":  # before somebody's folder comes first, which may have a yaml.py
+        import jsonschema  # noqa: F401, PLC0415
+        import rich.table  # noqa: F401, PLC0415
+        import yaml  # noqa: F401, PLC0415
     loaded = load(options.implementation, options.dtype)
     echo("".join(f"note: {line}\n" for line in never_given(loaded)), err=True)
     cases = [cast(case, loaded.precision) for case in _cases(options)]

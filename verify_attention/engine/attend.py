@@ -9,13 +9,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from verify_attention.model import Array, Case, Implementation, Trace, UnusableError
+from verify_attention import wording
+from verify_attention.model import Array, Case, CrashedError, Implementation, Trace, UnusableError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-
-
-class CrashedError(Exception):
-    """The implementation raised, or returned something unusable; the text says what."""
 
 
 class NotOfferedError(Exception):
@@ -69,7 +66,7 @@ def _foreign(file: str) -> bool:
 def _text(error: BaseException) -> str:
     """Return what an exception says in a line, if it can say it."""
     try:
-        return " ".join(str(error).split())
+        return wording.printable(" ".join(str(error).split()))
     except Exception:  # noqa: BLE001 - it is the implementation's
         return ""
 

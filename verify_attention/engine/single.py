@@ -8,7 +8,7 @@ import numpy as np
 
 from verify_attention.casting import fits
 from verify_attention.departures import taken_by
-from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
+from verify_attention.engine.attend import Attend, NotOfferedError
 from verify_attention.engine.tally import Tally, unchecked
 from verify_attention.model import (
     ABOUT_OTHERS,
@@ -17,12 +17,14 @@ from verify_attention.model import (
     Case,
     CaseReport,
     Condition,
+    CrashedError,
     Finding,
     Implementation,
     Invariant,
     NotShownError,
     Tolerance,
 )
+from verify_attention.pipeline import CORE
 from verify_attention.selection import blocks
 from verify_attention.summary import LARGEST, Gathering
 
@@ -62,8 +64,18 @@ def run_case(
                     findings[name] = stopped
                     del tallies[name]
     for name, tally in tallies.items():
-        findings[name] = tally.finding(missing_traits(tally.invariant, case))
+        hidden = not tally.agrees_where_it_should_not or not _core_breaks(tally)
+        findings[name] = tally.finding(missing_traits(tally.invariant, case), hidden)
     return CaseReport(case, _conditions(traces), tuple(findings[invariant.name] for invariant in chosen))
+
+
+def _core_breaks(tally: Tally) -> bool:
+    """Say whether a control breaks for the core on the same case, beyond the limits of its precision."""
+    core = Tally(tally.invariant, tally.case, tally.tolerance, "breaks")
+    with np.errstate(all="ignore"):
+        for block in blocks(tally.case):
+            _add(core, block, Attend(CORE))
+    return core.breaks
 
 
 def unfit(case: Case) -> str | None:

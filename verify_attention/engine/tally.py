@@ -48,11 +48,25 @@ class Tally:
         if found is not None and (self.measure is None or found.rank > self.measure.rank):
             self.measure = found
 
-    def finding(self, missing: Mapping[str, Sequence[str]]) -> Finding:
-        """Conclude. `missing` names for each trait that the claim lacks here the features that take it away.
+    @property
+    def agrees_where_it_should_not(self) -> bool:
+        """Whether a control in a coarse precision has not broken: rounding may hide what it should show."""
+        return (
+            self.coarse and self.expected == "breaks" and self.measure is not None and self.measure.observed == "holds"
+        )
 
-        An equation that proves nothing here, or of which a part could not be asked for, is skipped, unless it breaks
-        all the same. One of which a part is not shown is judged by the parts that are.
+    @property
+    def breaks(self) -> bool:
+        """Whether the sides differ by more than the limit, and as much as a control must."""
+        return self.measure is not None and comparison.status("breaks", *self.measure.numbers) == "pass"
+
+    def finding(self, missing: Mapping[str, Sequence[str]], hidden_by_rounding: bool = True) -> Finding:
+        """Conclude.
+
+        `hidden_by_rounding` says whether right code would not break either. `missing` names for each trait that
+        the claim lacks here the features that take it away. An equation that proves nothing here, or of which a
+        part could not be asked for, is skipped, unless it breaks all the same. One of which a part is not shown
+        is judged by the parts that are.
         """
         found = self.measure
         if self.cut_short and (found is None or found.observed != "breaks" or self.expected == "breaks"):
@@ -72,8 +86,7 @@ class Tally:
             reason = f"{reason}; {taken}"
         elif status == "pass" and self.contrast is False:
             status, reason = "inconclusive", NO_CONTRAST
-        told = self.expected != "breaks" or found.observed != "holds"
-        if self.coarse and (status == "inconclusive" or not told):
+        if self.coarse and (status == "inconclusive" or (self.agrees_where_it_should_not and hidden_by_rounding)):
             status, reason = "skipped", f"vacuous: rounding in {self.case.precision.computes_in} hides it: {reason}"
         return Finding(
             self.invariant.name,

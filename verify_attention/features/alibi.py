@@ -36,7 +36,8 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     slopes = case.features["alibi"]["slopes"][:, None, None]
     value = scores.value - slopes * np.maximum(steps, 0) - slopes * np.maximum(-steps, 0)
     size = np.abs(scores.value) + np.abs(slopes * steps)
-    return Estimate(value, scores.error + case.precision.lost(8, stored=2) * size)
+    error = scores.error + case.precision.lost(8, stored=4) * size
+    return Estimate(value, np.where(size <= case.precision.largest, error, np.inf))
 
 
 def spell_out(case: Case) -> Mapping[str, Any]:

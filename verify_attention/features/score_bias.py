@@ -19,7 +19,8 @@ def formula(case: Case, scores: Estimate) -> Estimate:
     """
     bias = -case.features["score_bias"]
     size = np.abs(scores.value) + np.abs(bias)
-    return Estimate(scores.value - bias, scores.error + case.precision.lost(6, stored=2) * size)
+    error = scores.error + case.precision.lost(6, stored=2) * size
+    return Estimate(scores.value - bias, np.where(size <= case.precision.largest, error, np.inf))
 
 
 FEATURE = Feature(

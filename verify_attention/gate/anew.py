@@ -10,11 +10,12 @@ import numpy as np
 
 from verify_attention import comparison, results
 from verify_attention.engine import run_case
-from verify_attention.engine.attend import Attend, CrashedError, NotOfferedError
+from verify_attention.engine.attend import Attend, NotOfferedError
 from verify_attention.gate.traces import detail_of, is_summary, traces_differ
 from verify_attention.model import (
     FLOAT64,
     Case,
+    CrashedError,
     Finding,
     Invariant,
     NotShownError,

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from verify_attention import formula, rounding
+from verify_attention.departures import visible
 from verify_attention.functions import BIASES, OPTIONS, Asked, arguments
 from verify_attention.kernel import attention
-from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides
+from verify_attention.model import Array, Case, CrashedError, Fault, Flags, Implementation, Invariant, Sides
 from verify_attention.structure import without
 
 
@@ -27,6 +28,9 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     fewer["scale"] = both.but(scale=case.d_k**-0.5)
     fewer |= {"bQ": case.under("k"), "bK": case.under("q"), "bV": both.but(bV=None)}
     for name, other in fewer.items():
+        seen = visible(other)
+        if seen is not None and not seen.any(axis=-1).all():
+            continue  # the place of a window goes with causality from the upper left
         yield Sides(
             f"effect of {name} on the output",
             attend(both).output - attend(other).output,
@@ -37,7 +41,10 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         )
     output = attend(both).output
     for name in sorted(BIASES.keys() & given):
-        poisoned = attend(both.but(**{name: np.full_like(getattr(both, name), np.nan)})).output
+        try:
+            poisoned = attend(both.but(**{name: np.full_like(getattr(both, name), np.nan)})).output
+        except CrashedError:
+            continue  # whoever refuses it has read it
         read = (~(poisoned == output)).astype(np.float64)  # some code makes a 0 of a row that is not a number
         yield Sides(
             f"output that a {name} of NaN changes",

@@ -19,6 +19,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare what the shifts add to each gap with s·q·(δ_a − δ_0), and look for a weight that moves."""
     with_shifts, without = case.under("k"), case.under("none")
     shifted, base = attend(with_shifts), attend(without)
+    weights = shifted.weights, base.weights  # what does not show them cannot show the contrast
     gaps = terms.gaps(case, terms.key_term(case, "k"))
     bound = rounding.scores(with_shifts) + rounding.scores(without)
     yield Sides(
@@ -30,8 +31,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     )
     yield Sides(
         "weights[k] − weights[none]",
-        shifted.weights,
-        base.weights,
+        *weights,
         rounding=rounding.promising(rounding.weights(with_shifts) + rounding.weights(without)),
         contrast=True,
     )

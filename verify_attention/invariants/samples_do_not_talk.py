@@ -6,15 +6,17 @@ as many samples as heads tells a batch axis from a head axis.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from verify_attention import departures, rounding
+from verify_attention import departures
+from verify_attention.agreement import same
 from verify_attention.functions import Asked, arguments
 from verify_attention.kernel import attention
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Posed, Sides
+from verify_attention.model import BLOCK, Array, Case, Fault, Implementation, Invariant, Posed, Sides
 
 
 def another(case: Case, number: int) -> Case:
@@ -45,19 +47,20 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     plain = case.under("qk")
     alone = attend(plain)
     arguments(alone)
-    company = tuple(another(plain, number) for number in range(1, max(3, len(case.q))))
+    many = min(len(case.q), max(3, BLOCK // math.prod(case.scores_shape)))  # as many as heads, if there is room
+    company = tuple(another(plain, number) for number in range(1, max(3, many)))
     for of, posed in {
         "first of two": Posed(company[:1]),
         "last of three": Posed(company[:2], seat=2),
-        "second of as many as heads": Posed(company[: max(1, len(case.q) - 1)], seat=1),
+        "second of as many as heads": Posed(company[: max(1, many - 1)], seat=1),
     }.items():
-        yield Sides(
-            f"output, {of}",
-            attend(plain.but(posed=posed)).output,
-            alone.output,
-            rounding=2 * rounding.output(plain),
-            axis="channel",
-        )
+        yield from same(f", {of}", attend(plain.but(posed=posed)), alone, plain)
+
+
+def with_the_first_lse(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+    """Show the LSE, the weights and the scores of sample 0 for all."""
+    shown = attention(q, k, v, **options)
+    return {name: part if name == "output" else np.repeat(part[:1], len(q), axis=0) for name, part in shown.items()}
 
 
 def leaking(q: Array, k: Array, v: Array, **options: Any) -> Array:
@@ -87,8 +90,8 @@ def with_masks_tiled(q: Array, k: Array, v: Array, **options: Any) -> dict[str, 
     return attention(q, k, v, **options)
 
 
-def with_one_maximum(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
-    """Take the keys' mean over the whole batch off every key, and put nothing back."""
+def centred_over_the_batch(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+    """Take the keys' mean over the whole batch off every other key."""
     return attention(q, k - k.mean(axis=(0, 2), keepdims=True) * (np.arange(k.shape[2])[:, None] % 2), v, **options)
 
 
@@ -101,8 +104,9 @@ INVARIANT = Invariant(
     sides=sides,
     faults=(
         Fault("ten per cent of sample 1 leak into sample 0", Asked(leaking)),
+        Fault("LSE, weights and scores are shown of sample 0 for all", Asked(with_the_first_lse)),
         Fault("the mask of sample 0 is used for all", Asked(with_the_first_mask)),
         Fault("masks of samples are tiled over batch and heads, not repeated", Asked(with_masks_tiled)),
-        Fault("keys are centred by the mean of the batch", Asked(with_one_maximum)),
+        Fault("keys are centred by the mean of the batch", Asked(centred_over_the_batch)),
     ),
 )

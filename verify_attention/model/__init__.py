@@ -35,7 +35,7 @@ from verify_attention.model.features import (
 )
 from verify_attention.model.precision import DTYPES, FLOAT64, Precision, precision
 from verify_attention.model.report import CaseReport, Finding, Report, Tolerance, UnderTest, Worst, was_checked
-from verify_attention.model.trace import Implementation, NotShownError, Trace, UnusableError
+from verify_attention.model.trace import CrashedError, Implementation, NotShownError, Trace, UnusableError
 
 __all__ = [
     "ABOUT_OTHERS",
@@ -54,6 +54,7 @@ __all__ = [
     "CaseReport",
     "Column",
     "Condition",
+    "CrashedError",
     "Divergence",
     "Estimate",
     "Expectation",

@@ -14,6 +14,10 @@ class NotShownError(Exception):
     """An implementation does not show this part of its trace; the text is the part's name."""
 
 
+class CrashedError(Exception):
+    """The implementation raised, or returned something unusable; the text says what."""
+
+
 class UnusableError(Exception):
     """What an implementation returned is of no use; the text says what it is, and what was expected."""
 
