@@ -6,7 +6,7 @@ the place of a step; its docstring says what it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache
@@ -22,10 +22,34 @@ from verify_attention.cases import load_cases
 from verify_attention.casting import cast
 from verify_attention.engine import run_case
 from verify_attention.functions import BIASES, OPTIONS, Function, arguments_of
-from verify_attention.kernel import turned, visible
 from verify_attention.loading import as_implementation
 from verify_attention.model import BROKEN, DTYPES, Array, Case, Finding, Invariant, Tolerance
 from verify_attention.plugins import invariants
+
+
+def visible(shape: tuple[int, ...], causal: str | None, window: tuple[int | None, int | None] | None) -> Array:
+    """Return which keys each query may see by its place, `[Tq, Tk]`."""
+    rows, keys = shape
+    ahead = np.arange(keys) - (np.arange(rows) + (0 if causal == "upper-left" else keys - rows))[:, None]
+    left, right = (None, None) if window is None else window
+    seen: Array = np.ones(shape, dtype=bool)
+    for farthest, distance in ((left, -ahead), (right, ahead), (None if causal is None else 0, ahead)):
+        seen &= True if farthest is None else distance <= farthest
+    return seen
+
+
+def turned(vectors: Array, rope: Mapping[str, Any], positions: Array) -> Array:
+    """Return vectors `[B, …, T, d_k]` with their first channels rotated, two at a time, by their positions `[T]`."""
+    half = rope["rotary_dims"] // 2
+    pair = np.arange(half)
+    one, other = (pair, pair + half) if rope["layout"] == "half" else (2 * pair, 2 * pair + 1)
+    angles = positions[:, None] * rope["base"] ** (-pair / half)
+    cos, sin = np.cos(angles), np.sin(angles)
+    found = vectors.copy()
+    found[..., one] = vectors[..., one] * cos - vectors[..., other] * sin
+    found[..., other] = vectors[..., one] * sin + vectors[..., other] * cos
+    return found
+
 
 Call = SimpleNamespace  # the arrays and options of a call, and what the steps make of them
 Step = Callable[[Call], None]
@@ -767,9 +791,9 @@ def sink_of_zero_is_none(x: Call) -> None:
     tiles(x)
 
 
-@instead_of("tiles")
+@instead_of("tiles", unseen=True)
 def sink_without_a_maximum(x: Call) -> None:
-    """The maximum leaves the sink out: a large one overflows."""
+    """The maximum leaves the sink out: a large one overflows, and the share that it leaves is 0 all the same."""
     sink, x.sink = x.sink, None
     tiles(x)
     if sink is not None:

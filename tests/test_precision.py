@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from featured import wild
 from making import INVARIANTS, PEER, TOLERANCE, random_case, rng, wild_cases
 from variations import LOG2E
 
@@ -17,7 +18,7 @@ from verify_attention.casting import cast, fits, rounded
 from verify_attention.engine import judge, run_case
 from verify_attention.functions import Asked
 from verify_attention.kernel import attention
-from verify_attention.model import DTYPES, FLOAT64, Array, Implementation, Precision, Sides, precision
+from verify_attention.model import DTYPES, FLOAT64, Array, Case, Implementation, Precision, Sides, precision
 
 CASES = load_cases([resources.folder("cases")])
 COARSE = ("float32", "float16", "bfloat16")
@@ -125,6 +126,72 @@ def test_right_code_is_never_blamed_in_any_dtype(name, dtype):
             assert finding.status in {"pass", "skipped"}, (case.id, finding)
             checked += finding.checked
     assert checked > 500
+
+
+SAID_BY_A_FUNCTION = {"key_shifts", "mask", "causal", "window", "score_bias", "alibi", "softcap", "sink", "rope"}
+
+
+def stored_in(dtype: str) -> Implementation:
+    """Return a function that computes in float64, and stores what it gives, and its weights, in a dtype."""
+
+    def storing(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
+        shown = attention(q.astype(np.float64), k.astype(np.float64), v.astype(np.float64), **options)
+        values = v.astype(np.float64) + (
+            0.0 if options.get("bV") is None else options["bV"].astype(np.float64)[:, None]
+        )
+        mixed = rounded(shown["weights"], dtype) @ np.repeat(values, q.shape[1] // v.shape[1], axis=1)
+        return {name: rounded(part, dtype) for name, part in {**shown, "output": mixed}.items()}
+
+    return Asked(storing)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "inside"),
+    [("float32", None), ("float16", None), ("float16", "float32"), ("bfloat16", "float32"), ("float64", "float32")],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # numbers of any size may overflow
+def test_right_code_with_features_is_never_blamed(dtype, inside):
+    """With up to four features each, and numbers of any size in all that they have; sinks and low biases among them."""
+    own, statuses = precision(dtype, inside), Counter()
+    right = stored_in(dtype) if inside and dtype != "float64" else PEER
+    for case in wild(rng(8), 500):
+        if case.features.keys() <= SAID_BY_A_FUNCTION:
+            for finding in run_case(cast(case, own), right, INVARIANTS.values(), TOLERANCE).findings:
+                assert finding.status in {"pass", "skipped"}, (sorted(case.features), finding)
+                statuses[finding.status] += finding.checked
+    assert statuses["pass"] > 200
+
+
+def low_bias() -> Case:
+    """A key that a large negative score bias hides, as code without a boolean mask does."""
+    bias = np.zeros((6, 4, 5))
+    bias[..., 1] = -1e4
+    return random_case(rng(9), features={"score_bias": bias, "sink": np.full(6, 6.3)})
+
+
+@pytest.mark.parametrize(("dtype", "inside"), [("float32", None), ("bfloat16", "float32"), ("float16", "float32")])
+def test_a_key_far_below_the_others_hides_nothing(dtype, inside):
+    """Right code passes, also what it stores of a large sink; uniform weights do not."""
+    case, claim = cast(low_bias(), precision(dtype, inside)), INVARIANTS["agrees-with-the-core"]
+    assert judge(claim, case, stored_in(dtype)).status == "pass"
+
+    def uniform(q: Array, k: Array, v: Array, **_options: Any) -> Array:
+        mean = v.astype(np.float64).mean(axis=2, keepdims=True)
+        return np.repeat(np.repeat(mean, q.shape[1] // v.shape[1], axis=1), q.shape[2], axis=2)
+
+    assert judge(claim, case, Asked(uniform)).status == "fail"
+
+
+def test_a_control_that_the_core_shows_is_not_hidden_by_rounding():
+    """A K bias that is added behind the rotation breaks nothing, where the case says that it breaks."""
+    case = next(one for one in CASES if one.id.startswith("boundaries/rope") and "breaks" in one.expect.values())
+
+    def deaf(q: Array, k: Array, v: Array, *, bK: Any = None, **options: Any) -> Array:
+        return attention(q, k, v, **options)["output"]
+
+    claim, own = INVARIANTS["key-bias-leaves-weights"], precision("float32")
+    assert judge(claim, cast(case, own), PEER).status == "pass"
+    assert judge(claim, cast(case, own), Asked(deaf)).status == "fail"
 
 
 def test_bounds_a_thousand_times_smaller_would_be_exceeded(monkeypatch):

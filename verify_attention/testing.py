@@ -3,7 +3,7 @@
 from verify_attention.testing import assert_invariants
 
 def test_my_kernel() -> None:
-assert_invariants(my_kernel)
+    assert_invariants(my_kernel)
 """
 
 from __future__ import annotations

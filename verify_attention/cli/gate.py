@@ -136,6 +136,7 @@ def _is_case_file(name: str) -> bool:
 def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...]) -> list[str]:
     """Say what could not be checked, and what differs without being wrong."""
     from verify_attention import __version__, results  # noqa: PLC0415
+    from verify_attention.gate.traces import summarised_for_size  # noqa: PLC0415
 
     notes = []
     absent = [entry["file"] or entry["id"] for entry in made["cases"] if entry["id"] not in files]
@@ -147,6 +148,12 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...
     here = results.environment()
     if made["implementation"]["name"] != "core":
         notes.append("not the core: judged from its stored traces; equations that need others are taken as they are")
+        large = [entry["id"] for entry in made["cases"] if summarised_for_size(entry)]
+        if large:
+            which = f"{large[0]}{f' and {len(large) - 1} more' if len(large) > 1 else ''}"
+            notes.append(
+                f"too large to be stored whole, and taken as they are: {which} (run --detail full stores them)"
+            )
     other = [f"{name} {value}, here {here[name]}" for name, value in made["environment"].items() if value != here[name]]
     if other:
         notes.append(f"written elsewhere ({'; '.join(other)}): the core's numbers are compared within rounding")

@@ -11,7 +11,7 @@ import numpy as np
 from verify_attention import comparison, results
 from verify_attention.engine import run_case
 from verify_attention.engine.attend import Attend, NotOfferedError
-from verify_attention.gate.traces import detail_of, is_summary, traces_differ
+from verify_attention.gate.traces import detail_of, is_summary, summarised_for_size, traces_differ
 from verify_attention.model import (
     FLOAT64,
     Case,
@@ -52,7 +52,7 @@ def judged_anew(
     lossy = is_core and overflowed(case, implementation)
     parts, attend, attend_core = list(blocks(case)), Attend(implementation), Attend(CORE)
     for invariant, (said, finding) in zip(asked, _pairs(entry, stored.findings), strict=True):
-        found = [] if lossy else list(_from_traces(said, finding, is_core, intact))
+        found = [] if lossy else list(_from_traces(said, finding, is_core, intact, summarised_for_size(entry)))
         asked_for = said["worst"] is not None and invariant.not_asked(case) is None
         problems = _at_its_place(said, invariant, parts, attend, tolerance) if asked_for and not lossy else None
         if problems is None and asked_for and is_core:  # it is about cases that are not stored
@@ -95,7 +95,7 @@ def shape_of(value: Any) -> tuple[int, ...] | str:
         return "uneven"
 
 
-def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) -> Iterator[str]:
+def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool, large: bool) -> Iterator[str]:
     """Compare a stored finding with what follows from the stored traces: the same numbers, so the same finding.
 
     Only a logarithm may differ in its last bit on another machine.
@@ -103,7 +103,7 @@ def _from_traces(said: Document, finding: Finding, is_core: bool, intact: bool) 
     if finding.reason in {f"not offered: {CHANGED}", NO_LAYER, NO_ARGUMENTS}:
         return  # the equation needs a case, or a part of the trace, that is not stored
     if finding.reason == f"not offered: {NOT_STORED}":
-        if not is_core and was_checked(said["status"], said["observed"]):
+        if not (is_core or large) and was_checked(said["status"], said["observed"]):
             yield "cannot be judged anew: the scores, weights or outputs that it needs are not in the file"
         return
     fresh = results.finding_entry(finding)

@@ -63,6 +63,12 @@ def is_summary(value: Any) -> bool:
     return isinstance(value, dict) and "sha256" in value
 
 
+def summarised_for_size(entry: Document) -> bool:
+    """Say whether arrays of a case are summarised because they are large, and none that is not."""
+    arrays = [array for shown in entry["conditions"].values() for array in shown.values()]
+    return any(map(is_summary, arrays)) and detail_of(arrays) == "auto"
+
+
 def detail_of(arrays: Iterable[Any]) -> str:
     """Say with which detail arrays were stored.
 

@@ -12,7 +12,19 @@ import numpy as np
 
 from verify_attention import formula, rounding
 from verify_attention.departures import departs, one_key
-from verify_attention.model import CONDITIONS, Array, Case, Fault, Implementation, Indices, Invariant, Sides, Trace
+from verify_attention.model import (
+    CONDITIONS,
+    FLOAT64,
+    Array,
+    Case,
+    Fault,
+    Flags,
+    Implementation,
+    Indices,
+    Invariant,
+    Sides,
+    Trace,
+)
 from verify_attention.pipeline import CORE, softmax
 
 
@@ -32,7 +44,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             logs - np.take_along_axis(logs, top, axis=-1),
             gaps,
             rounding=2 * rounding.log_weights(under) - 4 * case.precision.unit * np.log(smallest),
-            counts=~small & (np.arange(gaps.shape[-1]) != top),
+            counts=~small & ~_may_vanish(under, gaps - np.log(total)) & (np.arange(gaps.shape[-1]) != top),
         )
         yield Sides(
             f"weights[{condition}] below {smallest}",
@@ -42,6 +54,11 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             counts=small,
             limit=10 * smallest,
         )
+
+
+def _may_vanish(case: Case, logs: Array) -> Flags | bool:
+    """Say which weights, by their logarithms, rounding in a coarse precision may make so small that they lose digits."""
+    return False if case.precision == FLOAT64 else logs < np.log(case.precision.smallest) + rounding.log_weights(case)
 
 
 def added(case: Case, trace: Trace, top: Indices) -> Array:
