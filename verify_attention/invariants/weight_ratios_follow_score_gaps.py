@@ -57,7 +57,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 
 
 def _may_vanish(case: Case, logs: Array) -> Flags | bool:
-    """Say which weights, by their logarithms, may lose digits in a coarse precision, as rounding makes them so small."""
+    """Say which weights, by their logarithms, may lose digits in a coarse precision, for they may be too small."""
     return False if case.precision == FLOAT64 else logs < np.log(case.precision.smallest) + rounding.log_weights(case)
 
 
