@@ -223,7 +223,12 @@ def _reproduced(entry: CaseReport) -> str:
 def published_line(entry: CaseReport) -> str:
     """Say whether a case's published numbers are reproduced, and by how much the K bias moved its weights."""
     printed = entry.case.published.numbers if entry.case.published is not None else {}
-    total = sum(array.size for by_condition in printed.values() for array in by_condition.values())
+    total = sum(
+        array.size
+        for quantity, by_condition in printed.items()
+        for condition, array in by_condition.items()
+        if entry.conditions[condition].get(quantity) is not None
+    )
     base, biased = (entry.conditions[condition].get("weights") for condition in ("none", "k"))
     moved = ""
     if isinstance(base, np.ndarray) and isinstance(biased, np.ndarray):
