@@ -118,7 +118,8 @@ def exit_codes() -> None:
 
 def wrong_kernel() -> None:
     """Show what a run says of the example's mistake: the first finding, and the last line."""
-    command = ["run", "cases/", "--implementation", "tests/example/kernel.py:attention", "--no-output"]
+    kernel = ["--implementation", "tests/example/kernel.py:attention", "--no-output"]
+    command = ["run", "cases/", *kernel, "--select", "grouped-heads-equal-repeated-heads"]
     lines = output(*command, folder=str(ROOT)).rstrip().split("\n")
     _text("\n".join([f"$ verify-attention {' '.join(command)}", *lines[:3], "…", lines[-1]]))
 

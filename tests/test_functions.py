@@ -204,7 +204,7 @@ def crash(returned: Any) -> str:
     [
         (None, "returned NoneType as output, expected a numpy array of shape (1, 6, 4, 2)"),
         ([[1.0]], "returned list as output, expected a numpy array of shape (1, 6, 4, 2)"),
-        (np.ma.zeros((1, 6, 4, 2)), "returned numpy.ma.MaskedArray as output, expected a numpy array"),
+        (np.ma.zeros((1, 6, 4, 2)), "returned numpy.MaskedArray as output, expected a numpy array"),
         (np.zeros((6, 4, 2)), "returned output of shape (6, 4, 2), expected (1, 6, 4, 2)"),
         (np.zeros((1, 6, 4, 2), complex), "returned complex128 numbers as output, expected real ones"),
         (np.full((1, 6, 4, 2), None), "returned object numbers as output, expected real ones"),

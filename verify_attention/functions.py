@@ -276,7 +276,7 @@ def _shown(answer: Any, case: Case, samples: int) -> dict[str, Array]:
 
 def _own_part(name: str, part: Any, shape: tuple[int, ...], seat: int) -> Array:
     if not isinstance(part, np.ndarray) or isinstance(part, np.ma.MaskedArray):
-        kind = f"{type(part).__module__}.{type(part).__qualname__}".removeprefix("builtins.")
+        kind = f"{type(part).__module__.partition('.')[0]}.{type(part).__qualname__}".removeprefix("builtins.")
         raise UnusableError(f"returned {kind} as {name}, expected a numpy array of shape {shape}")
     if part.dtype.kind not in "fiu" and part.dtype.name != "bfloat16":
         raise UnusableError(f"returned {part.dtype} numbers as {name}, expected real ones")
