@@ -18,6 +18,7 @@ from verify_attention.errors import ResultsError, UsageError
 from verify_attention.model import Report, UnderTest
 from verify_attention.pipeline import CORE
 from verify_attention.sealing import digest, seal
+from verify_attention.summary import LARGEST
 
 CASES = load_cases([resources.folder("cases")])
 
@@ -111,6 +112,8 @@ def test_numbers_survive_to_the_last_bit(shipped):
 
 def test_stored_inputs_are_a_case_again(shipped):
     for case, entry in zip(CASES, shipped["cases"], strict=True):
+        if any(isinstance(value, np.ndarray) and value.size > LARGEST["auto"] for value in case.features.values()):
+            continue  # a summary is no case
         given = {name: value for name, value in entry["inputs"].items() if value is not None}
         rebuilt = build_case(given, id=entry["id"])
         for name in ("q", "keys", "bQ", "bK", "values", "bV", "key_shifts"):

@@ -44,7 +44,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
             logs - np.take_along_axis(logs, top, axis=-1),
             gaps,
             rounding=2 * rounding.log_weights(under) - 4 * case.precision.unit * np.log(smallest),
-            counts=~small & ~_may_vanish(under, gaps - np.log(total)) & (np.arange(gaps.shape[-1]) != top),
+            counts=~small & _whole(under, gaps - np.log(total)) & (np.arange(gaps.shape[-1]) != top),
         )
         yield Sides(
             f"weights[{condition}] below {smallest}",
@@ -56,9 +56,12 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         )
 
 
-def _may_vanish(case: Case, logs: Array) -> Flags | bool:
-    """Say which weights, by their logarithms, may lose digits in a coarse precision, for they may be too small."""
-    return False if case.precision == FLOAT64 else logs < np.log(case.precision.smallest) + rounding.log_weights(case)
+def _whole(case: Case, logs: Array) -> Flags:
+    """Say which weights, by their logarithms, keep all digits in a coarse precision, whatever rounding does to them."""
+    if case.precision == FLOAT64:
+        return np.ones_like(logs, dtype=bool)
+    large: Flags = logs >= np.log(case.precision.smallest) + rounding.log_weights(case)
+    return large
 
 
 def added(case: Case, trace: Trace, top: Indices) -> Array:
