@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.agreement import same
+from verify_attention.faults import memory
 from verify_attention.functions import Asked, arguments
 from verify_attention.kernel import attention
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Posed, Sides
@@ -30,34 +31,18 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
         yield from same(f" of {layout} arrays", attend(plain.but(posed=posed)), fresh, plain)
 
 
-def as_if_contiguous(array: Array) -> Array:
-    """Read an array's memory from its first number on, whatever its strides are."""
-    strides = np.cumprod((array.itemsize, *array.shape[:0:-1]))[::-1]
-    return np.lib.stride_tricks.as_strided(array, strides=strides.tolist())
-
-
 def with_an_lse_of_zeros(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
     """Fill the LSE of contiguous queries only."""
     shown = attention(q, k, v, **options)
     return shown if q.flags.c_contiguous else {**shown, "lse": np.zeros_like(shown["lse"])}
 
 
-def reading_keys_so(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
-    """Read the keys as if they were contiguous."""
-    return attention(q, as_if_contiguous(k), v, **options)
-
-
 def reading_the_mask_so(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
     """Read the mask as if it were contiguous, and whole."""
     mask = options.get("mask")
     if mask is not None and mask.shape[:2] == q.shape[:2]:
-        options["mask"] = as_if_contiguous(mask)
+        options["mask"] = memory.as_it_lies(mask)
     return attention(q, k, v, **options)
-
-
-def reading_values_so(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
-    """Read the values as if their rows lay one after the other, however far apart they are."""
-    return attention(q, k, as_if_contiguous(v) if v.strides[-1] != v.itemsize else v, **options)
 
 
 INVARIANT = Invariant(
@@ -68,9 +53,8 @@ INVARIANT = Invariant(
     of_others=True,
     sides=sides,
     faults=(
-        Fault("keys are read as if they were contiguous", Asked(reading_keys_so)),
+        *memory.KIND.faults,
         Fault("a mask is read as if it were contiguous", Asked(reading_the_mask_so)),
         Fault("the LSE is filled for contiguous queries only", Asked(with_an_lse_of_zeros)),
-        Fault("a stride of two is taken for one", Asked(reading_values_so)),
     ),
 )

@@ -14,6 +14,7 @@ import numpy as np
 
 from verify_attention import departures
 from verify_attention.agreement import same
+from verify_attention.faults import batch
 from verify_attention.functions import Asked, arguments
 from verify_attention.kernel import attention
 from verify_attention.model import BLOCK, Array, Case, Fault, Implementation, Invariant, Posed, Sides
@@ -63,14 +64,6 @@ def with_the_first_lse(q: Array, k: Array, v: Array, **options: Any) -> dict[str
     return {name: part if name == "output" else np.repeat(part[:1], len(q), axis=0) for name, part in shown.items()}
 
 
-def leaking(q: Array, k: Array, v: Array, **options: Any) -> Array:
-    """Let ten per cent of sample 1 into sample 0."""
-    output = attention(q, k, v, **options)["output"]
-    if len(output) > 1:
-        output[0] = 0.9 * output[0] + 0.1 * output[1]
-    return output
-
-
 def with_the_first_mask(q: Array, k: Array, v: Array, **options: Any) -> dict[str, Array]:
     """Use the mask of sample 0 for all."""
     if options.get("mask") is not None:
@@ -82,11 +75,11 @@ def with_masks_tiled(q: Array, k: Array, v: Array, **options: Any) -> dict[str, 
     """Tile the masks of samples over batch and heads, where each should be repeated for the heads of its sample."""
     mask = options.get("mask")
     if mask is not None:
-        batch, heads = q.shape[:2]
-        of_sample = np.broadcast_to(mask, (batch, heads, *mask.shape[2:]))[:, 0]
-        tiled = np.tile(of_sample, (heads, 1, 1)).reshape(batch, heads, *mask.shape[2:])
-        same = np.broadcast_to(of_sample[:, None] == mask, tiled.shape).all()
-        options["mask"] = tiled if same else mask
+        samples, heads = q.shape[:2]
+        of_sample = np.broadcast_to(mask, (samples, heads, *mask.shape[2:]))[:, 0]
+        tiled = np.tile(of_sample, (heads, 1, 1)).reshape(samples, heads, *mask.shape[2:])
+        alike = np.broadcast_to(of_sample[:, None] == mask, tiled.shape).all()
+        options["mask"] = tiled if alike else mask
     return attention(q, k, v, **options)
 
 
@@ -103,7 +96,7 @@ INVARIANT = Invariant(
     of_others=True,
     sides=sides,
     faults=(
-        Fault("ten per cent of sample 1 leak into sample 0", Asked(leaking)),
+        *batch.KIND.faults,
         Fault("LSE, weights and scores are shown of sample 0 for all", Asked(with_the_first_lse)),
         Fault("the mask of sample 0 is used for all", Asked(with_the_first_mask)),
         Fault("masks of samples are tiled over batch and heads, not repeated", Asked(with_masks_tiled)),
