@@ -34,15 +34,6 @@ def _raw(inputs: dict[str, Array], **attributes: float) -> dict[str, Array]:
     return onnx_attention.raw(Evaluator(_prepare, OPSET), inputs, **attributes)
 
 
-def _empty_row_is_zero() -> bool:
-    hidden = np.zeros((1, 1, 1, 2), bool)
-    return bool(_raw(counted(1, 2, attn_mask=hidden))["output"] == 0)
-
-
-def _upper_left() -> bool:
-    return bool(_raw(counted(1, 2), is_causal=1)["output"] == 1)
-
-
 def _window_from_upper_left() -> bool:
     return bool(_raw(counted(1, 3), left_window_size=0, right_window_size=0)["output"] == 1)
 
@@ -67,18 +58,7 @@ IMPLEMENTATION = Adapter(
     install=("onnx",),
     dtypes=("float64", "float32", "float16", "bfloat16"),
     divergences=(
-        Divergence(
-            "a row without a visible key gives 0",
-            "here such a row is refused when the case is read, so that nothing is asked about it",
-            "https://github.com/onnx/onnx/pull/8068",
-            _empty_row_is_zero,
-        ),
-        Divergence(
-            "is_causal lets the first query see the first key only, unless there is a cache",
-            "lower-right is the default here; the adapter gives the first keys as a cache then",
-            DOCS,
-            _upper_left,
-        ),
+        *onnx_attention.divergences(Evaluator(_prepare, OPSET)),
         Divergence(
             "windows count from the first key, unless there is a cache",
             "here a window is around the aligned position; the adapter gives the first keys as a cache then",

@@ -40,15 +40,6 @@ def _raw(inputs: dict[str, Array], **attributes: float) -> dict[str, Array]:
     return onnx_attention.raw(Evaluator(_prepare, OPSET), inputs, **attributes)
 
 
-def _empty_row_is_zero() -> bool:
-    hidden = np.zeros((1, 1, 1, 2), bool)
-    return bool(_raw(counted(1, 2, attn_mask=hidden))["output"] == 0)
-
-
-def _upper_left() -> bool:
-    return bool(_raw(counted(1, 2), is_causal=1)["output"] == 1)
-
-
 def _hidden_scores_are_finite() -> bool:
     one_hidden = np.array([True, False]).reshape(1, 1, 1, 2)
     return bool(_raw(counted(1, 2, attn_mask=one_hidden))["scores"][..., 1] == np.finfo(np.float32).min)
@@ -68,18 +59,7 @@ IMPLEMENTATION = Adapter(
     dtypes=("float64", "float32", "float16"),
     computes_in={"float16": "float32"},
     divergences=(
-        Divergence(
-            "a row without a visible key gives 0",
-            "here such a row is refused when the case is read, so that nothing is asked about it",
-            "https://github.com/onnx/onnx/pull/8068",
-            _empty_row_is_zero,
-        ),
-        Divergence(
-            "is_causal lets the first query see the first key only, unless there is a cache",
-            "lower-right is the default here; the adapter gives the first keys as a cache then",
-            DOCS,
-            _upper_left,
-        ),
+        *onnx_attention.divergences(Evaluator(_prepare, OPSET)),
         Divergence(
             "scores that a boolean mask hides are shown as the type's lowest number in float32 and float16",
             "here they are −∞; the adapter shows −∞ instead, and the weights of such keys are 0 in both",
