@@ -101,6 +101,11 @@ def _padded(array: Array, count: int) -> Array:
     return np.concatenate([array, np.zeros((*array.shape[:-1], count))], axis=-1)
 
 
+def chosen_along(case: Case, chosen: Mapping[str, Any]) -> Case:
+    """Return the case with some of its heads, rows and so on, by the letters of axes: places follow the new order."""
+    return _chosen(case, chosen)
+
+
 def _chosen(case: Case, chosen: Mapping[str, Any]) -> Case:
     parts = _parts(case, chosen)
     return case.but(**parts, published=None, expect={}, whole=None, first_head=0, first_row=0)

@@ -1,0 +1,112 @@
+"""What a claim asks of a case, and what an implementation offers: found by asking both, so that no list says it.
+
+An ingredient is a feature, or a part that most cases do not have.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from verify_attention import plugins
+from verify_attention.departures import feature
+from verify_attention.engine.attend import Attend, NotOfferedError
+from verify_attention.model import (
+    AddsColumn,
+    Case,
+    CrashedError,
+    Fills,
+    Hides,
+    Implementation,
+    Invariant,
+    Normalises,
+)
+from verify_attention.search.drawing import PARTS, Order, case_of
+from verify_attention.search.parameters import Numbers
+
+TRIES = 6
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Of what the cases of one claim are made: `one_of` has to be there, where it is not empty; `others` may be."""
+
+    claim: Invariant
+    one_of: tuple[str, ...]
+    others: tuple[str, ...]
+    always: tuple[str, ...] = ()
+
+    def ingredients(self, numbers: Numbers) -> tuple[str, ...]:
+        """Draw ingredients that can stand together."""
+        found = list(self.always)
+        if self.one_of and not set(found) & set(self.one_of):
+            found.append(numbers.choice(*self.one_of))
+        for _ in range(numbers.choice(0, 0, 1, 1, 2, 3) if self.others else 0):
+            found.append(numbers.choice(*self.others))
+        return _together(found)
+
+
+def _together(found: Sequence[str]) -> tuple[str, ...]:
+    """Leave out what contradicts an earlier one, and let something hide keys where hidden scores are filled."""
+    kinds = {name: type(feature(name).act) for name in dict.fromkeys(found) if name not in PARTS}
+    kept: list[str] = []
+    for name in dict.fromkeys(found):
+        others = {kinds[one] for one in kept if one in kinds}
+        clash = {Normalises: AddsColumn, AddsColumn: Normalises}.get(kinds.get(name, object))
+        if clash not in others:
+            kept.append(name)
+    if any(kinds.get(name) is Fills for name in kept) and Hides not in map(kinds.get, kept):
+        kept.append("mask")
+    return tuple(kept)
+
+
+def recipes(claims: Sequence[Invariant], implementation: Implementation, always: Sequence[str] = ()) -> list[Recipe]:
+    """Return of what the cases of each claim are made, for an implementation; every case has what is `always` there."""
+    names = [name for name in plugins.features() if name in always or _offers(implementation, name)]
+    return [_recipe(claim, [*names, *PARTS], tuple(always)) for claim in claims]
+
+
+def _recipe(claim: Invariant, known: Sequence[str], always: tuple[str, ...]) -> Recipe:
+    fit = [name for name in known if name in PARTS or not _takes(name, claim)]
+    one_of: tuple[str, ...] = ()
+    if not _asked_with(claim, always):
+        one_of = tuple(name for name in fit if _asked_with(claim, (*always, name)))
+    return Recipe(claim, one_of, tuple(name for name in fit if name not in PARTS), always)
+
+
+def _takes(name: str, claim: Invariant) -> bool:
+    """Say whether a feature takes away what a claim needs, whatever its parameters."""
+    own = feature(name)
+    return own.takes_with is None and bool(own.takes & claim.needs)
+
+
+def _asked_with(claim: Invariant, names: Sequence[str]) -> bool:
+    with np.errstate(all="ignore"):
+        return any(claim.not_asked(case) is None for case in _examples(names, claim))
+
+
+def _examples(names: Sequence[str], claim: Invariant | None = None) -> Iterator[Case]:
+    """Yield some cases that have nothing else, always the same."""
+    for seed in range(TRIES):
+        data = random.Random(seed).randbytes(400)  # noqa: S311 - no secret
+        sizes = {"H": 4, "G": 2, "Tq": 3, "Tk": 4, "d_k": 2, "d_v": 5}
+        case = case_of(Order(sizes, _together(names), claim), Numbers(data))
+        if case is not None:
+            yield case
+
+
+def _offers(implementation: Implementation, name: str) -> bool:
+    """Say whether an implementation takes up any case that has one feature and nothing else."""
+    for case in _examples([name]):
+        try:
+            with np.errstate(all="ignore"):
+                Attend(implementation)(case)
+        except NotOfferedError:
+            continue
+        except CrashedError:
+            return True
+        return True
+    return False
