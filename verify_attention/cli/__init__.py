@@ -19,6 +19,7 @@ from verify_attention.cli.choices import echo, give_up
 from verify_attention.cli.gate import gate
 from verify_attention.cli.map import show_map
 from verify_attention.cli.run import run
+from verify_attention.cli.search import search
 from verify_attention.cli.self_test import self_test
 from verify_attention.cli.tables import tables
 from verify_attention.cli.texts import explain, list_plugins, schema, validate
@@ -51,7 +52,7 @@ def group() -> None:
     """
 
 
-for command in (run, gate, tables, show_map, validate, explain, list_plugins, schema, self_test):
+for command in (run, gate, tables, show_map, validate, explain, list_plugins, schema, self_test, search):
     group.add_command(version(command))
 
 

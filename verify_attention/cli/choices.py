@@ -80,6 +80,25 @@ def selection_options(function: Decorated) -> Decorated:
     return function
 
 
+def implementation_options(function: Decorated) -> Decorated:
+    """Add --implementation and --dtype."""
+    of_arrays = click.option(
+        "--dtype",
+        type=click.Choice(DTYPES),
+        default="float64",
+        show_default=True,
+        help="The type of its arrays; limits follow from it.",
+    )
+    of_name = click.option(
+        "--implementation",
+        default="core",
+        show_default=True,
+        metavar="NAME",
+        help="What is judged: a name (`list implementations`), module:function, or path.py:function.",
+    )
+    return of_name(of_arrays(function))
+
+
 def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
     """Return the cases with a text in their id or among their tags, whatever the letters' case.
 
@@ -94,6 +113,13 @@ def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
     return found
 
 
+def before_folders_of_others() -> None:
+    """Import what a command needs later, before somebody's folder comes first, which may have a yaml.py."""
+    import jsonschema  # noqa: F401, PLC0415
+    import rich.table  # noqa: F401, PLC0415
+    import yaml  # noqa: F401, PLC0415
+
+
 def use_color(choice: str) -> bool:
     """Decide on colour: an option before NO_COLOR before the terminal."""
     if choice != "auto":
@@ -101,6 +127,12 @@ def use_color(choice: str) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+
+
+def colored(text: str, wanted: bool) -> str:
+    """Return a case as YAML with its comments in colour, where that is wanted."""
+    lines = text.splitlines(keepends=True)
+    return "".join(click.style(line, fg="red") if wanted and line.startswith("#") else line for line in lines)
 
 
 def width() -> int:

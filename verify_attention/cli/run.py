@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from verify_attention.cli.choices import (
-    DTYPES,
     Jobs,
+    before_folders_of_others,
     chosen_cases,
     color_option,
     echo,
     emit,
+    implementation_options,
     one_blas_thread,
     paths_argument,
     selection_options,
@@ -80,20 +81,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
 @click.option("-v", "--verbose", is_flag=True, help="Print every finding, with the reason of each skip.")
 @click.option("-n", "--jobs", type=Jobs(), default="1", show_default=True, help="Run in N processes.")
 @click.option("--shard", type=_Shard(), help="Run every Nth case, from the Ith.")
-@click.option(
-    "--implementation",
-    default="core",
-    show_default=True,
-    metavar="NAME",
-    help="What is judged: a name (`list implementations`), module:function, or path.py:function.",
-)
-@click.option(
-    "--dtype",
-    type=click.Choice(DTYPES),
-    default="float64",
-    show_default=True,
-    help="The type of its arrays; limits follow from it.",
-)
+@implementation_options
 @color_option
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 @click.option(
@@ -137,10 +125,8 @@ def execute(options: Options) -> int:
             raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
         files.check_writable(target)
     home = Path.cwd()
-    if options.implementation != "core":  # before somebody's folder comes first, which may have a yaml.py
-        import jsonschema  # noqa: F401, PLC0415
-        import rich.table  # noqa: F401, PLC0415
-        import yaml  # noqa: F401, PLC0415
+    if options.implementation != "core":
+        before_folders_of_others()
     loaded = load(options.implementation, options.dtype)
     echo("".join(f"note: {line}\n" for line in never_given(loaded)), err=True)
     cases = [cast(case, loaded.precision) for case in _cases(options)]

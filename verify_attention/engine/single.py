@@ -35,14 +35,16 @@ def run_case(
     chosen: Iterable[Invariant],
     tolerance: Tolerance,
     largest: float = LARGEST["auto"],
+    *,
+    traces: bool = True,
 ) -> CaseReport:
-    """Judge invariants on one case, block by block, and gather the traces of its four conditions.
+    """Judge invariants on one case, block by block, and gather the traces of its four conditions, where wanted.
 
     Of an array of more than `largest` numbers only a summary is kept.
     """
     findings: dict[str, Finding] = {}
     tallies: dict[str, Tally] = {}
-    traces: dict[tuple[Condition, str], Gathering] = {}
+    gathered: dict[tuple[Condition, str], Gathering] = {}
     chosen = list(chosen)
     for invariant in chosen:
         with np.errstate(all="ignore"):
@@ -57,7 +59,8 @@ def run_case(
     with np.errstate(all="ignore"):
         for block in blocks(case):
             attend = Attend(implementation)
-            _gather(traces, case, block, attend, largest)
+            if traces:
+                _gather(gathered, case, block, attend, largest)
             for name, tally in list(tallies.items()):
                 stopped = _add(tally, block, attend)
                 if stopped is not None:
@@ -66,7 +69,7 @@ def run_case(
     for name, tally in tallies.items():
         hidden = not tally.agrees_where_it_should_not or not _core_breaks(tally)
         findings[name] = tally.finding(missing_traits(tally.invariant, case), hidden)
-    return CaseReport(case, _conditions(traces), tuple(findings[invariant.name] for invariant in chosen))
+    return CaseReport(case, _conditions(gathered), tuple(findings[invariant.name] for invariant in chosen))
 
 
 def _core_breaks(tally: Tally) -> bool:

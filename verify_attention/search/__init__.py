@@ -5,6 +5,8 @@ integers, and written as a person would write it.
 """
 
 from verify_attention.search.hunting import Found, Hunt, hunt
+from verify_attention.search.reducing import Reduced, reduced
+from verify_attention.search.telling import told
 from verify_attention.search.writing import document, text
 
-__all__ = ["Found", "Hunt", "document", "hunt", "text"]
+__all__ = ["Found", "Hunt", "Reduced", "document", "hunt", "reduced", "text", "told"]

@@ -44,8 +44,8 @@ class Recipe:
         found = list(self.always)
         if self.one_of and not set(found) & set(self.one_of):
             found.append(numbers.choice(*self.one_of))
-        for _ in range(numbers.choice(0, 0, 1, 1, 2, 3) if self.others else 0):
-            found.append(numbers.choice(*self.others))
+        more = numbers.choice(0, 0, 1, 1, 2, 3) if self.others else 0
+        found += [numbers.choice(*self.others) for _ in range(more)]
         return _together(found)
 
 

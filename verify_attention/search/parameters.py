@@ -20,17 +20,17 @@ Sizes = Mapping[str, int]
 
 
 class Numbers:
-    """A run of bytes that is read as choices and as numbers; where it ends it begins again."""
+    """A run of bytes that is read as choices and as numbers; where it ends it begins again, with other numbers."""
 
     def __init__(self, data: bytes) -> None:
-        self._bytes = np.frombuffer(data, dtype=np.uint8)
+        self._bytes = np.frombuffer(data, dtype=np.uint8).astype(np.int_)
         self._at = 1
         self._table = np.array(MIXED if data[0] % 4 == 0 else SMALL)
 
     def _next(self, count: int) -> Array:
-        taken = self._bytes.take(range(self._at, self._at + count), mode="wrap")
+        places = np.arange(self._at, self._at + count)
         self._at += count
-        return taken
+        return (self._bytes[places % len(self._bytes)] + 37 * (places // len(self._bytes))) % 256
 
     def choice(self, *options: T) -> T:
         """Return one of up to 256 options."""
@@ -54,15 +54,10 @@ def drawn(name: str, numbers: Numbers, sizes: Sizes, above_zero: bool = False) -
     schema, arrays = _schemas()[name], feature(name).arrays
     if "properties" not in schema:
         return _value(schema, arrays.get(()), numbers, sizes, above_zero)
-    required = schema.get("required", ())
-    made = {
-        key: _value(own, arrays.get((key,)), numbers, sizes, above_zero)
-        for key, own in schema["properties"].items()
-        if key in required or numbers.happens(0.4)
-    }
-    if len(made) < schema.get("minProperties", 0):
-        made = {key: _value(own, arrays.get((key,)), numbers, sizes, above_zero) for key, own in schema["properties"].items()}
-    return made
+    required, every = schema.get("required", ()), schema["properties"].items()
+    chosen = [(key, own) for key, own in every if key in required or numbers.happens(0.4)]
+    enough = chosen if len(chosen) >= schema.get("minProperties", 0) else every
+    return {key: _value(own, arrays.get((key,)), numbers, sizes, above_zero) for key, own in enough}
 
 
 @cache
@@ -74,21 +69,28 @@ def _schemas() -> dict[str, Any]:
 def _value(schema: Mapping[str, Any], shape: Shape | None, numbers: Numbers, sizes: Sizes, above_zero: bool) -> Any:
     """Draw one value that a schema allows; an array as deep as it may be."""
     if shape is not None:
-        lengths = [sizes[letter] for letter in shape.axes]
-        if shape.flags:
-            return numbers.flags(*lengths)
-        return np.abs(numbers.array(*lengths)) + 0.5 * above_zero if above_zero else numbers.array(*lengths)
-    if "enum" in schema:
-        return numbers.choice(*schema["enum"])
+        return _array(shape, numbers, sizes, above_zero)
     if "anyOf" in schema:
         return _value(numbers.choice(*schema["anyOf"]), None, numbers, sizes, above_zero)
-    if schema["type"] == "array":
+    if schema.get("type") == "array":
         return [_value(schema["items"], None, numbers, sizes, above_zero) for _ in range(schema["minItems"])]
+    return numbers.choice(*_options(schema))
+
+
+def _array(shape: Shape, numbers: Numbers, sizes: Sizes, above_zero: bool) -> Array:
+    lengths = [sizes[letter] for letter in shape.axes]
+    if shape.flags:
+        return numbers.flags(*lengths)
+    drawn = numbers.array(*lengths)
+    return np.abs(drawn) + 0.5 if above_zero else drawn
+
+
+def _options(schema: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return values that a schema without parts allows, those that it names as examples among them."""
+    if "enum" in schema:
+        return tuple(schema["enum"])
     if schema["type"] == "null":
-        return None
+        return (None,)
     if schema["type"] == "integer":
-        return schema["minimum"] + numbers.choice(0, 1, 2, 0, 1)
-    usual = schema.get("examples", ())
-    if "exclusiveMinimum" in schema:
-        return numbers.choice(*ABOVE_ZERO, *usual)
-    return numbers.choice(*SMALL, *usual)
+        return tuple(schema["minimum"] + more for more in (0, 1, 2, 0, 1))
+    return (*(ABOVE_ZERO if "exclusiveMinimum" in schema else SMALL), *schema.get("examples", ()))

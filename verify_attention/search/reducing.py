@@ -1,31 +1,42 @@
 """The reducer: of the same claim that breaks, a smaller case, and again, until nothing is left to leave out.
 
-It is greedy and deterministic. Every case that it tries is built as a file's documents are built.
+It is greedy and deterministic: once it leaves out things first and once it makes sizes smaller first, and takes the
+better end. Every case that it tries is built as a file's documents are built.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from verify_attention.cases.building import build
 from verify_attention.cases.latents import settled
 from verify_attention.engine.single import missing_traits
-from verify_attention.model import FLOAT64, Case, Finding, Implementation, Invariant, Precision
+from verify_attention.model import FLOAT64, Case, Expectation, Finding, Implementation, Invariant, Precision
 from verify_attention.pipeline import CORE
 from verify_attention.search import simpler
 from verify_attention.search.drawing import expecting, printed
-from verify_attention.search.hunting import FOUND, judged
+from verify_attention.search.hunting import judged
+from verify_attention.search.simpler import Cost, cost
 from verify_attention.search.writing import document
 
-MOST = 6000  # evaluations, of small cases
+MOST = 6000  # tries of small cases; a large one counts for more
+LARGE = 2000  # products, that take as long as everything else about a try
 VISIBLE = 1e-3  # a deviation that a pencil sees
+AGAIN = 3  # tries of what does not break every time
+
+Step = Callable[[Case], Iterator[Case]]
+STEPS: tuple[Step, ...] = (simpler.without_things, simpler.smaller, simpler.at_once)
+ORDERS: tuple[tuple[tuple[Step, ...], Callable[[Cost], tuple[float, ...]]], ...] = (
+    (STEPS, lambda own: own),
+    ((*STEPS[1:], STEPS[0]), lambda own: own.sizes_first),
+)
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """A small case on which a claim breaks; `stopped` says why it may not be the smallest, or nothing."""
+    """A small case on which a claim breaks; `stopped` says why there may be a smaller one, or nothing."""
 
     case: Case
     finding: Finding
@@ -34,113 +45,138 @@ class Reduced:
     interrupted: bool = False
 
 
-def reduced(
-    case: Case,
-    claim: Invariant,
-    implementation: Implementation,
-    own: Precision = FLOAT64,
-    most: int = MOST,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Reduced | None:
-    """Reduce a case on which a claim breaks; None where it does not break as the case is written.
-
-    Ctrl-C ends it with the smallest that is known.
-    """
-    work = _Work(case, claim, implementation, own, most, progress)
-    if work.best is None:
-        return None
-    try:
-        while work.once():
-            pass
-    except _Exhausted:
-        return work.result(f"stopped after {work.tried} tries: there may be a smaller one")
-    except KeyboardInterrupt:
-        return work.result("interrupted: there may be a smaller one", interrupted=True)
-    return work.result()
-
-
-class _Exhausted(Exception):
+class _ExhaustedError(Exception):
     """The work is as much as it may be."""
 
 
+@dataclass
 class _Work:
-    """The smallest case so far, and how it is judged whether another will do."""
+    """How a case is judged whether it will do, and what that has taken so far."""
 
-    def __init__(
-        self,
-        case: Case,
-        claim: Invariant,
-        implementation: Implementation,
-        own: Precision,
-        most: int,
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self._claim, self._implementation, self._own, self._progress = claim, implementation, own, progress
-        self._expected = case.expect.get(claim.name) if not (claim.on_request and not case.features) else None
-        self.tried, self._spent, self._most = 0, 0.0, most
-        self.best: Case | None = None
-        self._visible = False
-        first = self._rebuilt(case.but(title=None, source=None, tags=()))
-        found = None if first is None else judged(first, claim, implementation, own)
-        if first is None or found is None or found.status not in FOUND:
-            return
-        self.best, self.finding = first, found
-        self._visible = found.expected == "holds" and found.status == "fail" and _visible(found)
+    claim: Invariant
+    implementation: Implementation
+    own: Precision
+    most: int
+    progress: Callable[[int, int], None]
+    first: Finding
+    expected: Expectation | None
+    judgements: int = 1
+    tried: int = 0
+    spent: float = 0.0
 
-    def result(self, stopped: str = "", interrupted: bool = False) -> Reduced:
-        """Return what is known."""
-        assert self.best is not None  # noqa: S101 - nothing is reduced without
-        return Reduced(self.best, self.finding, self.tried, stopped, interrupted)
-
-    def once(self) -> bool:
-        """Go through all steps, and say whether the case is a simpler one now."""
-        before = self.best
-        for step in (simpler.without_things, simpler.smaller, simpler.at_once):
-            while self._first_that_will_do(step(self.best)):
-                pass
-        for path, place, numbers in simpler.by_number(self.best):
-            self._first_that_will_do(simpler.changed_at(self.best, path, place, number) for number in numbers)
-        return self.best is not before
-
-    def _first_that_will_do(self, candidates: Iterator[Case]) -> bool:
-        limit = simpler.cost(self.best)
-        return any(self._will_do(candidate, limit) for candidate in candidates)
-
-    def _will_do(self, candidate: Case, limit: tuple[float, ...]) -> bool:
-        case = self._rebuilt(candidate)
-        if case is None or not simpler.cost(case) < limit:
-            return False
+    def finding(self, case: Case) -> Finding | None:
+        """Return how the claim breaks on a case as it did first; None where it does not, or not visibly."""
         self.tried += 1
-        self._spent += 1 + math.prod(case.scores_shape) * case.d_k / 2000
-        self._progress(int(min(self._spent, self._most)), self._most)
-        if self._spent > self._most:
-            raise _Exhausted
-        finding = judged(case, self._claim, self._implementation, self._own)
-        if finding.status != self.finding.status or (self._visible and not _visible(finding)):
-            return False
-        if judged(case, self._claim, CORE).status not in {"pass", "skipped"}:
-            return False  # what breaks for everybody says nothing
-        self.best, self.finding = case, finding
-        return True
+        self.spent += 1 + math.prod(case.scores_shape) * case.d_k / LARGE
+        self.progress(int(min(self.spent, self.most)), self.most)
+        if self.spent > self.most:
+            raise _ExhaustedError
+        visible = self.first.expected == "holds" and self.first.status == "fail" and _visible(self.first)
+        for _ in range(self.judgements):
+            found = judged(case, self.claim, self.implementation, self.own)
+            if found.status == self.first.status and (not visible or _visible(found)):
+                return found
+        return None
 
-    def _rebuilt(self, case: Case) -> Case | None:
+    def rebuilt(self, case: Case) -> Case | None:
         """Return a case as a file says it, with what follows from the rest; None where it is refused."""
         if case.latent is not None:
             if case.latent.W_UK.shape[0] != len(case.q) or 0 in case.latent.W_UK.shape:
                 return None
             case = settled(case)
         if case.published is not None:
-            wanted = case.published.numbers
-            again = printed(case.but(published=None), wanted, case.published.decimals)
+            again = printed(case.but(published=None), case.published.numbers, case.published.decimals)
             if again is None:
                 return None
             case = again
-        made, _ = build(document(case.but(expect={})), id=case.id)
-        if made is None or (self._expected is None and missing_traits(self._claim, made)):
+        made, _ = build(document(case.but(expect={}, title=None, source=None, tags=())), id=case.id)
+        if made is None or (self.expected is None and missing_traits(self.claim, made)):
             return None
-        return expecting(made, self._claim, self._expected)
+        return expecting(made, self.claim, self.expected)
+
+
+def reduced(
+    case: Case,
+    claim: Invariant,
+    finding: Finding,
+    implementation: Implementation,
+    own: Precision = FLOAT64,
+    *,
+    most: int = MOST,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Reduced:
+    """Reduce a case on which a claim broke with a finding: what breaks breaks in the same way, and visibly if it did.
+
+    Ctrl-C ends it with the smallest that is known. A case that does not break again stays as it is.
+    """
+    work = _Work(claim, implementation, own, most, progress, finding, _expectation(case, claim))
+    ends: list[tuple[Case, Finding]] = []
+    stopped, interrupted = "", False
+    try:
+        start = _start(case, work)
+        if start is None:
+            stopped = "it does not break again: the answer depends on what was asked before"
+        else:
+            for steps, key in ORDERS:
+                ends.append(start)
+                for ends[-1] in _smaller_and_smaller(start, steps, key, work):
+                    pass
+    except _ExhaustedError:
+        stopped = f"stopped after {work.tried:,} tries: there may be a smaller one"
+    except KeyboardInterrupt:
+        stopped, interrupted = "interrupted: there may be a smaller one", True
+    best, found = min(ends or [(case, finding)], key=lambda end: cost(end[0]).together)
+    return Reduced(best, found, work.tried, stopped, interrupted)
+
+
+def _expectation(case: Case, claim: Invariant) -> Expectation | None:
+    """Return what a case expects of a claim, unless that is how it is asked at all."""
+    return None if claim.on_request and not case.features else case.expect.get(claim.name)
+
+
+def _start(case: Case, work: _Work) -> tuple[Case, Finding] | None:
+    """Return the case as a file says it, and how it breaks; what does not every time is judged several times."""
+    first = work.rebuilt(case)
+    if first is None:
+        return None
+    for work.judgements in (1, AGAIN):
+        found = work.finding(first)
+        if found is not None:
+            return first, found
+    return None
+
+
+def _smaller_and_smaller(
+    start: tuple[Case, Finding], steps: Iterable[Step], key: Callable[[Cost], tuple[float, ...]], work: _Work
+) -> Iterator[tuple[Case, Finding]]:
+    """Yield simpler and simpler cases, until a round through all steps changes nothing."""
+    best, before = start, None
+    while best is not before:
+        before = best
+        for step in steps:
+            while (found := _first_that_will_do(step(best[0]), best[0], key, work)) is not None:
+                yield (best := found)
+        for path, place, numbers in simpler.by_number(best[0]):
+            tried = (simpler.changed_at(best[0], path, place, number) for number in numbers)
+            found = _first_that_will_do(tried, best[0], key, work)
+            if found is not None:
+                yield (best := found)
+
+
+def _first_that_will_do(
+    candidates: Iterator[Case], best: Case, key: Callable[[Cost], tuple[float, ...]], work: _Work
+) -> tuple[Case, Finding] | None:
+    """Return the first simpler case on which the claim breaks in the same way, and not for the core."""
+    limit = key(cost(best))
+    for candidate in candidates:
+        case = work.rebuilt(candidate)
+        if case is None or not key(cost(case)) < limit:
+            continue
+        found = work.finding(case)
+        if found is not None and judged(case, work.claim, CORE).status in {"pass", "skipped"}:
+            return case, found  # what breaks for everybody says nothing
+    return None
 
 
 def _visible(finding: Finding) -> bool:
     return finding.deviation is not None and not finding.deviation < VISIBLE
-

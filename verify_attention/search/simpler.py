@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,15 +19,33 @@ STORED = ("c", "W_UK", "W_UV")
 TRIED = (0, 1, -1, 2, -2, 3, -3, 4, -4, 0.5, -0.5, 10, -10, 100, -100, 1000, -1000, 10000, -10000)
 
 
-def cost(case: Case) -> tuple[float, ...]:
-    """Say how far a case is from the simplest: things said, then sizes, then numbers."""
+class Cost(NamedTuple):
+    """How far a case is from the simplest: things that are said, sizes, and numbers."""
+
+    things: float
+    sizes: float
+    numbers: float
+
+    @property
+    def sizes_first(self) -> tuple[float, ...]:
+        """The same in another order."""
+        return self.sizes, self.things, self.numbers
+
+    @property
+    def together(self) -> tuple[float, ...]:
+        """Things and sizes in one: a thing is two lines of a reckoning."""
+        return 2 * self.things + self.sizes, self.numbers
+
+
+def cost(case: Case) -> Cost:
+    """Say how far a case is from the simplest."""
     said = [case.values, case.bV, case.W_O, case.latent, case.published]
     things = sum(one is not None for one in said) + _said_of_features(case) + (not _usual_scale(case))
     latent = 0 if case.latent is None else case.latent.c.shape[1] + case.latent.W_UK.shape[2]
     wide = 0 if case.W_O is None else case.W_O.shape[2]
     sizes = sum(case.scores_shape) + len(case.keys) + case.d_k + (case.values is not None) * case.d_v + latent + wide
     numbers = sum(map(_weight, (value for _, value in leaves(case))))
-    return things, sizes, numbers + _weight(case.scale) * (not _usual_scale(case))
+    return Cost(things, sizes, numbers + _weight(case.scale) * (not _usual_scale(case)))
 
 
 def _said_of_features(case: Case) -> int:
@@ -108,10 +126,11 @@ def without_things(case: Case) -> Iterator[Case]:
 
 
 def _fewer_printed(case: Case) -> Iterator[Case]:
-    if case.published is not None:
-        for quantity, by_condition in case.published.numbers.items():
-            for condition in by_condition if len(by_condition) > 1 else ():
-                yield case.but(published=replace(case.published, numbers={quantity: {condition: by_condition[condition]}}))
+    if case.published is None or sum(map(len, case.published.numbers.values())) < 2:
+        return
+    for quantity, by_condition in case.published.numbers.items():
+        for condition, numbers in by_condition.items():
+            yield case.but(published=replace(case.published, numbers={quantity: {condition: numbers}}))
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -206,4 +225,3 @@ def changed_at(case: Case, path: Path, place: tuple[int, ...] | None, number: An
     array = dict(leaves(case))[path].copy()
     array[place] = number
     return with_leaf(case, path, array)
-

@@ -101,7 +101,9 @@ def _completes(name: str, fewer: Mapping[str, Any], given: Mapping[str, Any], ca
 
 def _shallow(value: Any, shape: Shape | None) -> Any:
     if not isinstance(value, np.ndarray):
-        return [None if part is None else _number(part) for part in value] if isinstance(value, tuple) else _number(value)
+        return (
+            [None if part is None else _number(part) for part in value] if isinstance(value, tuple) else _number(value)
+        )
     fewest = value.ndim if shape is None else min(shape.levels)
     while value.ndim > fewest and (value == value[:1]).all():
         value = value[0]
