@@ -27,6 +27,7 @@ from verify_attention.cli.choices import (
     width,
 )
 from verify_attention.cli.progress import Bar
+from verify_attention.cli.shrinking import smallest
 from verify_attention.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Options:
     color: str
     progress: bool
     detail: str
+    shrink: bool = False
 
 
 class _Shard(click.ParamType[tuple[int, int]]):
@@ -91,6 +93,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
     show_default=True,
     help="Arrays in the results: auto summarises those of more than 4,096 numbers; summary, every one.",
 )
+@click.option("--shrink", is_flag=True, help="Print a small case, in YAML, for each claim that broke.")
 def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progress: bool, **given: object) -> int:
     """Judge the cases in PATH (files, folders, file.yaml::name), write results.json and show a table.
 
@@ -140,6 +143,11 @@ def execute(options: Options) -> int:
     elif not options.no_output:
         emit(made)
     _show(report, options, len(cases))
+    if options.shrink:
+        wanted = options.progress and not options.quiet
+        small = smallest(report, loaded, width=width(), color=use_color(options.color), progress=wanted)
+        echo(small, err=options.output == "-" and not options.no_output)
+        os.chdir(home)
     if target is not None and not options.quiet:
         echo(f"results: {target}\n", err=True)
     stale = ended(loaded)  # after the work: a library that has been asked is no good one to fork

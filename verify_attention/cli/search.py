@@ -60,7 +60,7 @@ class Options:
 )
 @click.option(
     "--examples",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=1),
     default=EXAMPLES,
     show_default=True,
     metavar="N",
@@ -151,12 +151,11 @@ def _show_nothing(state: Hunt, chosen: list[Invariant], options: Options) -> Exi
 
     checked = state.checked.total()
     drawn = f"{counted(state.examples, 'example')}, {counted(checked, 'equation')} really checked"
-    asked = [claim.name for claim in chosen]
-    never = [name for name in asked if not state.checked[name]]
+    never = [claim.name for claim in chosen if not state.checked[claim.name]]
     if state.interrupted:
         echo(f"interrupted: nothing found in {drawn} (of {counted(options.examples, 'example')})\n")
         return ExitCode.INTERRUPTED
-    echo(f"nothing found: {drawn}, of {counted(len(asked) - len(never), 'claim')}\n")
+    echo(f"nothing found: {drawn}, of {counted(len(chosen) - len(never), 'claim')}\n")
     if never:
         echo(f"never checked: {', '.join(never)}\n", err=True)
     return ExitCode.OK if checked else ExitCode.BROKEN
@@ -164,19 +163,21 @@ def _show_nothing(state: Hunt, chosen: list[Invariant], options: Options) -> Exi
 
 def _show(found: Found, loaded: Loaded, options: Options, home: Path) -> ExitCode:
     """Reduce what was found, write it where it is wanted, and print it."""
-    from verify_attention.reports.figures import counted  # noqa: PLC0415
+    from verify_attention.model import Report, Tolerance  # noqa: PLC0415
+    from verify_attention.reports import figures  # noqa: PLC0415
     from verify_attention.search import reduced, told  # noqa: PLC0415
 
     with Bar("making it smaller", options.progress) as bar:
         small = reduced(found.case, found.claim, found.finding, loaded, loaded.precision, progress=bar.show)
     os.chdir(home)  # whatever was under test may have gone to another folder
-    again = _again("search", loaded, options, *_asked(options))
+    again = _again(loaded, options)
     path = None if options.output_dir is None else _written(told(small, loaded.name, [again]), found, options)
     if path is not None:
-        again = _again(f"run {shlex.quote(str(path))}", loaded, options, "--select", found.claim.name)
+        written = small.case.but(id=path.stem, path=str(path))
+        again = figures.again(written, small.finding, Report(loaded.under_test, Tolerance(), ()))
     emit(colored(told(small, loaded.name, [again], width()), use_color(options.color)))
     example = f"found in example {found.example:,} of {options.examples:,}"
-    echo(f"{example}, made smaller in {counted(small.tried, 'step')}\n", err=True)
+    echo(f"{example}, made smaller in {figures.counted(small.tried, 'step')}\n", err=True)
     if path is not None:
         echo(f"case: {path}\n", err=True)
     if small.interrupted:
@@ -197,14 +198,11 @@ def _written(text: str, found: Found, options: Options) -> Path:
     return path
 
 
-def _asked(options: Options) -> list[str]:
-    """Return the options that decide which cases are drawn, in the order of the help."""
+def _again(loaded: Loaded, options: Options) -> str:
+    """Return the command that searches again, with whatever decides which cases are drawn."""
     named = [("--select", options.select), ("--ignore", options.ignore), ("--feature", options.features)]
-    words = [word for option, values in named for value in values for word in (option, value)]
+    words = ["--implementation", loaded.name, *(["--dtype", options.dtype] if options.dtype != "float64" else [])]
+    words += [word for option, values in named for value in values for word in (option, value)]
     words += ["--examples", str(options.examples)] if options.examples != EXAMPLES else []
-    return [*words, *(["--seed", str(options.seed)] if options.seed else [])]
-
-
-def _again(command: str, loaded: Loaded, options: Options, *words: str) -> str:
-    dtype = [] if options.dtype == "float64" else ["--dtype", options.dtype]
-    return f"verify-attention {command} {shlex.join(['--implementation', loaded.name, *dtype, *words])}"
+    words += ["--seed", str(options.seed)] if options.seed else []
+    return f"verify-attention search {shlex.join(words)}"

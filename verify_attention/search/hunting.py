@@ -26,6 +26,7 @@ ROWS = (1, 1, 2, 2, 3, 3, 4)
 KEYS = (1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 9, 12)
 WIDTHS = (1, 2, 2, 2, 3, 3, 4, 4, 5, 9)
 VALUE_WIDTHS = (1, 2, 2, 3, 4, 5)
+USUAL = Tolerance()
 BYTES = 150  # most cases take fewer
 
 
@@ -41,21 +42,31 @@ class Found:
 
 @dataclass
 class Hunt:
-    """How far a hunt has come: how many examples, how often each claim was really checked, and what was found."""
+    """How far a hunt has come: how many examples, how often each claim was really checked, and what was found.
+
+    `asked` are the claims that cases were drawn for: others are not about the implementation.
+    """
 
     examples: int = 0
     checked: Counter[str] = field(default_factory=Counter)
     found: Found | None = None
     interrupted: bool = False
+    asked: tuple[str, ...] = ()
 
 
 class _Enough(BaseException):
     """Ends a hunt: what leaves Hypothesis at once is no Exception."""
 
 
-def judged(case: Case, claim: Invariant, implementation: Implementation, own: Precision = FLOAT64) -> Finding:
+def judged(
+    case: Case,
+    claim: Invariant,
+    implementation: Implementation,
+    own: Precision = FLOAT64,
+    tolerance: Tolerance = USUAL,
+) -> Finding:
     """Judge a case, in numbers of a precision, by one claim."""
-    return run_case(cast(case, own), implementation, [claim], Tolerance(), traces=False).findings[0]
+    return run_case(cast(case, own), implementation, [claim], tolerance, traces=False).findings[0]
 
 
 def hunt(
@@ -90,8 +101,10 @@ def hunt(
             raise _Enough
 
     try:
-        asked = [claim for claim in claims if not_of(claim, implementation) is None]
-        _generate(recipes(asked, implementation, features), ask, seed)
+        known = recipes([one for one in claims if not_of(one, implementation) is None], implementation, features)
+        state.asked = tuple(recipe.claim.name for recipe in known)
+        if known and examples:
+            _generate(known, ask, seed)
     except _Enough:
         pass
     except KeyboardInterrupt:

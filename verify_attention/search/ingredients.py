@@ -64,16 +64,22 @@ def _together(found: Sequence[str]) -> tuple[str, ...]:
 
 
 def recipes(claims: Sequence[Invariant], implementation: Implementation, always: Sequence[str] = ()) -> list[Recipe]:
-    """Return of what the cases of each claim are made, for an implementation; every case has what is `always` there."""
+    """Return of what the cases of each claim are made, for an implementation; every case has what is `always` there.
+
+    A claim that is asked of no such case has no recipe.
+    """
     names = [name for name in plugins.features() if name in always or _offers(implementation, name)]
-    return [_recipe(claim, [*names, *PARTS], tuple(always)) for claim in claims]
+    made = (_recipe(claim, [*names, *PARTS], tuple(always)) for claim in claims)
+    return [recipe for recipe in made if recipe is not None]
 
 
-def _recipe(claim: Invariant, known: Sequence[str], always: tuple[str, ...]) -> Recipe:
+def _recipe(claim: Invariant, known: Sequence[str], always: tuple[str, ...]) -> Recipe | None:
     fit = [name for name in known if name in PARTS or not _takes(name, claim)]
     one_of: tuple[str, ...] = ()
     if not _asked_with(claim, always):
         one_of = tuple(name for name in fit if _asked_with(claim, (*always, name)))
+        if not one_of:
+            return None
     return Recipe(claim, one_of, tuple(name for name in fit if name not in PARTS), always)
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from verify_attention.cases.building import build
 from verify_attention.cases.latents import settled
 from verify_attention.engine.single import missing_traits
-from verify_attention.model import FLOAT64, Case, Expectation, Finding, Implementation, Invariant, Precision
+from verify_attention.model import FLOAT64, Case, Expectation, Finding, Implementation, Invariant, Precision, Tolerance
 from verify_attention.pipeline import CORE
 from verify_attention.search import simpler
 from verify_attention.search.drawing import expecting, printed
-from verify_attention.search.hunting import judged
+from verify_attention.search.hunting import USUAL, judged
 from verify_attention.search.simpler import Cost, cost
 from verify_attention.search.writing import document
 
@@ -56,6 +56,7 @@ class _Work:
     claim: Invariant
     implementation: Implementation
     own: Precision
+    tolerance: Tolerance
     most: int
     progress: Callable[[int, int], None]
     first: Finding
@@ -73,7 +74,7 @@ class _Work:
             raise _ExhaustedError
         visible = self.first.expected == "holds" and self.first.status == "fail" and _visible(self.first)
         for _ in range(self.judgements):
-            found = judged(case, self.claim, self.implementation, self.own)
+            found = judged(case, self.claim, self.implementation, self.own, self.tolerance)
             if found.status == self.first.status and (not visible or _visible(found)):
                 return found
         return None
@@ -102,6 +103,7 @@ def reduced(
     implementation: Implementation,
     own: Precision = FLOAT64,
     *,
+    tolerance: Tolerance = USUAL,
     most: int = MOST,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Reduced:
@@ -109,7 +111,7 @@ def reduced(
 
     Ctrl-C ends it with the smallest that is known. A case that does not break again stays as it is.
     """
-    work = _Work(claim, implementation, own, most, progress, finding, _expectation(case, claim))
+    work = _Work(claim, implementation, own, tolerance, most, progress, finding, _expectation(case, claim))
     ends: list[tuple[Case, Finding]] = []
     stopped, interrupted = "", False
     try:
@@ -173,7 +175,7 @@ def _first_that_will_do(
         if case is None or not key(cost(case)) < limit:
             continue
         found = work.finding(case)
-        if found is not None and judged(case, work.claim, CORE).status in {"pass", "skipped"}:
+        if found is not None and judged(case, work.claim, CORE, tolerance=work.tolerance).status in {"pass", "skipped"}:
             return case, found  # what breaks for everybody says nothing
     return None
 

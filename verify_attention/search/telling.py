@@ -10,14 +10,16 @@ from verify_attention.search.writing import WIDEST, text
 from verify_attention.wording import printable
 
 
-def told(small: Reduced, name: str, again: Sequence[str], width: int = WIDEST) -> str:
-    """Return a counterexample as YAML, below comments: what breaks for whom, where, and how to see it again."""
+def told(small: Reduced, name: str, again: Sequence[str], width: int = WIDEST, of: str = "") -> str:
+    """Return a counterexample as YAML, below comments: what breaks for whom, where, and how to see it again.
+
+    `of` names the case that it was made of.
+    """
     finding = small.finding
     verb = "crashes" if finding.status == "crashed" else "breaks"
-    said = [
-        f"{finding.invariant} {verb} for {name}",
-        *_indented(printable(finding.reason or "no reason is known"), width),
-    ]
+    made_of = f", on a case made of {of}" if of else ""
+    said = [f"{finding.invariant} {verb} for {name}{made_of}"]
+    said += _indented(printable(finding.reason or "no reason is known"), width)
     if small.stopped:
         said.append(f"  {small.stopped}")
     said += [f"  again: {command}" for command in again]
