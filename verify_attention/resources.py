@@ -16,6 +16,11 @@ def folder(name: str) -> Path:
     return packed if packed.is_dir() else _PACKAGE.parent / name
 
 
+def smallest(claim: str) -> Path:
+    """Return the file with the smallest case for each mistake that a claim must catch."""
+    return _PACKAGE / "smallest" / f"{claim}.yaml"
+
+
 @cache
 def schema(name: str) -> dict[str, Any]:
     """Return the schema `case` or `results`."""
