@@ -56,7 +56,9 @@ def smallest(name: str, mistake: str) -> Case:
     """Return the smallest case that some searches find for a fault."""
     found = [case for case in [simplest(invariants()[name])] if breaks(case, name, mistake)]
     for seed in SEEDS:
-        hunted = hunt(fresh_fault(name, mistake).implementation, [invariants()[name]], examples=EXAMPLES, seed=seed).found
+        hunted = hunt(
+            fresh_fault(name, mistake).implementation, [invariants()[name]], examples=EXAMPLES, seed=seed
+        ).found
         if hunted is not None:
             found.append(smaller(hunted, name, mistake))
     return min(found, key=lambda case: cost(case).together)

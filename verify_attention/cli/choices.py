@@ -131,8 +131,8 @@ def use_color(choice: str) -> bool:
 
 def colored(text: str, wanted: bool) -> str:
     """Return a case as YAML with its comments in colour, where that is wanted."""
-    lines = text.splitlines(keepends=True)
-    return "".join(click.style(line, fg="red") if wanted and line.startswith("#") else line for line in lines)
+    lines = (click.style(line, fg="red") if wanted and line.startswith("#") else line for line in text.splitlines())
+    return "".join(f"{line}\n" for line in lines)
 
 
 def width() -> int:

@@ -14,6 +14,8 @@ from verify_attention.errors import UsageError
 if TYPE_CHECKING:
     from verify_attention.model import Adapter, Feature, Invariant
 
+WHOLE = "\xa0"  # a blank at which no line is broken
+
 
 @click.command(short_help="Read and check cases only.")
 @paths_argument
@@ -85,10 +87,23 @@ def explanation(name: str) -> str:
         f"asked of: {_asked_of(invariant)}",
         f"applies where: {invariant.where or 'always'}",
         *([f"vacuous where: {invariant.vacuous}"] if invariant.vacuous else []),
-        "catches, among others:",
-        *_items([fault.mistake for fault in invariant.faults]),
+        *_faults(invariant),
     ]
     return "\n".join(parts) + "\n"
+
+
+def _faults(invariant: Invariant) -> list[str]:
+    """Return each mistake that an invariant must catch, with the smallest case that shows it."""
+    from verify_attention.search import in_a_line, smallest_cases  # noqa: PLC0415
+
+    small = smallest_cases(invariant.name)
+    lines = ["catches, among others, each with a smallest case that shows it (a bias that is not named is 0):"]
+    for fault in invariant.faults:
+        lines += _items([fault.mistake])
+        if fault.mistake in small:
+            parts = in_a_line(small[fault.mistake]).split(" · ")
+            lines.append("      " + " · ".join(part.replace(" ", WHOLE) for part in parts))
+    return lines
 
 
 def _of_implementation(name: str) -> str:
@@ -156,7 +171,7 @@ def _wrapped(text: str) -> str:
     import textwrap  # noqa: PLC0415
 
     columns = min(width(), 100)
-    return "".join(
+    made = "".join(
         textwrap.fill(
             line,
             columns,
@@ -167,6 +182,7 @@ def _wrapped(text: str) -> str:
         + "\n"
         for line in text.splitlines()
     )
+    return made.replace(WHOLE, " ")
 
 
 def _items(texts: list[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verify_attention.faults._making import Kind, mistake
-from verify_attention.kernel import Question, attention, causal_seen, repeated
+from verify_attention.kernel import Question, attention, biased, causal_seen, repeated
 from verify_attention.model import Array, Flags
 
 
@@ -32,6 +32,11 @@ def output_by_weights_of_all(ask: Question, answer: dict[str, Array]) -> dict[st
     return {**answer, "output": answer["weights"] @ repeated(ask, attention.values(ask))}
 
 
+def without_bias(ask: Question) -> Array:
+    """Forget the K bias on the path of causality."""
+    return ask.k if ask.causal else biased(ask.k, ask.bK)
+
+
 KIND = Kind(
     "causal",
     (
@@ -42,6 +47,7 @@ KIND = Kind(
         mistake("one future key is visible", by_cause=one_more),
         mistake("the weights that are shown know nothing of causality", finish=weights_of_all),
         mistake("causality is dropped when weights are wanted", finish=output_by_weights_of_all),
+        mistake("the K bias is lost under causality", keys=without_bias),
         mistake("causality is skipped where there is a cache", by_cause=not_beside_a_cache),
     ),
 )

@@ -6,7 +6,8 @@ integers, and written as a person would write it.
 
 from verify_attention.search.hunting import Found, Hunt, hunt
 from verify_attention.search.reducing import Reduced, reduced
+from verify_attention.search.smallest import in_a_line, smallest_cases
 from verify_attention.search.telling import told
 from verify_attention.search.writing import document, text
 
-__all__ = ["Found", "Hunt", "Reduced", "document", "hunt", "reduced", "text", "told"]
+__all__ = ["Found", "Hunt", "Reduced", "document", "hunt", "in_a_line", "reduced", "smallest_cases", "text", "told"]

@@ -28,6 +28,7 @@ from verify_attention.search.drawing import PARTS, Order, case_of
 from verify_attention.search.parameters import Numbers
 
 TRIES = 6
+OFTEN = 0.4  # what is asked as often of plain cases needs no ingredient
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,15 @@ def recipes(claims: Sequence[Invariant], implementation: Implementation, always:
 
 def _recipe(claim: Invariant, known: Sequence[str], always: tuple[str, ...]) -> Recipe | None:
     fit = [name for name in known if name in PARTS or not _takes(name, claim)]
-    one_of: tuple[str, ...] = ()
-    if not _asked_with(claim, always):
-        one_of = tuple(name for name in fit if _asked_with(claim, (*always, name)))
-        if not one_of:
-            return None
-    return Recipe(claim, one_of, tuple(name for name in fit if name not in PARTS), always)
+    others = tuple(name for name in fit if name not in PARTS)
+    asked = _share(claim, always)
+    if asked >= OFTEN:
+        return Recipe(claim, (), others, always)
+    shares = {name: _share(claim, (*always, name)) for name in fit}
+    best = max(shares.values(), default=0.0)
+    if best <= asked:
+        return Recipe(claim, (), others, always) if asked else None
+    return Recipe(claim, tuple(name for name in fit if shares[name] > best / 2), others, always)
 
 
 def _takes(name: str, claim: Invariant) -> bool:
@@ -89,9 +93,10 @@ def _takes(name: str, claim: Invariant) -> bool:
     return own.takes_with is None and bool(own.takes & claim.needs)
 
 
-def _asked_with(claim: Invariant, names: Sequence[str]) -> bool:
+def _share(claim: Invariant, names: Sequence[str]) -> float:
+    """Return of which share of cases with these ingredients, and no others, a claim is asked."""
     with np.errstate(all="ignore"):
-        return any(claim.not_asked(case) is None for case in _examples(names, claim))
+        return sum(claim.not_asked(case) is None for case in _examples(names, claim)) / TRIES
 
 
 def _examples(names: Sequence[str], claim: Invariant | None = None) -> Iterator[Case]:

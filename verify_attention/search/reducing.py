@@ -85,12 +85,10 @@ class _Work:
             if case.latent.W_UK.shape[0] != len(case.q) or 0 in case.latent.W_UK.shape:
                 return None
             case = settled(case)
-        if case.published is not None:
-            again = printed(case.but(published=None), case.published.numbers, case.published.decimals)
-            if again is None:
-                return None
-            case = again
-        made, _ = build(document(case.but(expect={}, title=None, source=None, tags=())), id=case.id)
+        unprinted = case.but(published=None, expect={}, title=None, source=None, tags=())
+        made, _ = build(document(unprinted), id=case.id)
+        if made is not None and case.published is not None:
+            made = printed(made, case.published.numbers, case.published.decimals)
         if made is None or (self.expected is None and missing_traits(self.claim, made)):
             return None
         return expecting(made, self.claim, self.expected)

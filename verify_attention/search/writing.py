@@ -17,6 +17,7 @@ from verify_attention.departures import feature
 from verify_attention.model import Array, Case, Published, Shape
 
 WIDEST = 100
+LARGEST_WHOLE = 1e15
 GIVEN = ("title", "source")
 
 
@@ -115,9 +116,12 @@ def _numbers(array: Array) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """Return a number without a fraction as an integer."""
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return int(value) if whole else value
+    """Return a number without a fraction as an integer, and the score of what is hidden as nothing."""
+    if not isinstance(value, float):
+        return value
+    if math.isinf(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < LARGEST_WHOLE else value
 
 
 # As text
@@ -132,8 +136,8 @@ def text(case: Case, name: str | None = None) -> str:
 def _lines(key: str, value: Any, depth: int) -> Iterator[str]:
     """Yield the lines of one entry: in one where it fits, else a line for each part."""
     head = f"{' ' * depth}{key}: "
-    if len(head + _flow(value)) <= WIDEST or not isinstance(value, list | dict):
-        yield head + _flow(value)
+    if len(head + flow(value)) <= WIDEST or not isinstance(value, list | dict):
+        yield head + flow(value)
     elif isinstance(value, dict):
         yield head.rstrip()
         for inner, part in value.items():
@@ -145,19 +149,20 @@ def _lines(key: str, value: Any, depth: int) -> Iterator[str]:
 
 def _items(value: Any, depth: int) -> Iterator[str]:
     head = f"{' ' * depth}- "
-    if not isinstance(value, list) or len(head + _flow(value)) <= WIDEST or not isinstance(value[0], list):
-        yield head + _flow(value)
+    if not isinstance(value, list) or len(head + flow(value)) <= WIDEST or not isinstance(value[0], list):
+        yield head + flow(value)
         return
     inner = [line for part in value for line in _items(part, depth + 2)]
     yield head + inner[0].lstrip()
     yield from inner[1:]
 
 
-def _flow(value: Any) -> str:
+def flow(value: Any) -> str:
+    """Return a value in YAML on one line."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_flow(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {flow(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_flow, value)) + "]"
+        return "[" + ", ".join(map(flow, value)) + "]"
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return _quoted(value) if isinstance(value, str) else repr(value)
