@@ -110,6 +110,15 @@ def kill_matrix(text: str) -> None:
     _text(f"$ verify-attention self-test -k {text!r}\n{shown}")
 
 
+def smallest() -> None:
+    """Show the small case that is left of one with 34 heads; what a search draws depends on Hypothesis's version."""
+    kernel = ["--implementation", "tests/example/kernel.py:attention", "--no-output"]
+    claim = ["--select", "grouped-heads-equal-repeated-heads"]
+    command = ["run", "cases/bias/34-heads.yaml", *kernel, *claim, "--shrink"]
+    made = output(*command, folder=str(ROOT))
+    _text(f"$ verify-attention {' '.join(command)}\n…\n{made[made.index('# grouped') :]}")
+
+
 def exit_codes() -> None:
     """List the exit codes."""
     rows = [f"| {code.value} | {code.meaning} |" for code in ExitCode]
