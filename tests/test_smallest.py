@@ -19,7 +19,24 @@ STORED = {name: smallest_cases(name) for name in INVARIANTS}
 DECLARED = [(name, fault.mistake) for name, claim in INVARIANTS.items() for fault in claim.faults]
 KEYS, WIDTH = 3, 2
 
-LARGER = {}
+FREQUENCIES = "two channels turn by the position itself, whatever the width: frequencies differ from four channels on"
+LAYOUTS = "two channels are one pair in both layouts: they differ from four channels on"
+LARGER = {  # why a fault takes more keys or channels
+    ("absorbed-mla-equals-expanded", "rope turns the latent's channels too"): (
+        "rope turns two channels at a time, and the latent's come on top"
+    ),
+    ("declared-breaks-are-as-predicted", "frequencies are those of the width"): FREQUENCIES,
+    ("padding-the-width-changes-nothing", "frequencies are taken from the width instead of rotary_dims"): FREQUENCIES,
+    ("weights-follow-the-formula", "frequencies are taken from the width instead of rotary_dims"): FREQUENCIES,
+    ("rotation-depends-on-distance", "queries turn in the layout half, keys in the interleaved one"): LAYOUTS,
+    ("weights-follow-the-formula", "keys are rotated in the other layout"): LAYOUTS,
+    ("duplicated-keys-change-nothing", "only the eight largest scores of a row count"): (
+        "twice four keys are eight; only the fifth is left out"
+    ),
+    ("keys-permute-freely", "keys behind the last whole block of four are dropped"): (
+        "four keys are a block; only the fifth stands behind it"
+    ),
+}
 
 
 def too_large(case: Case) -> bool:
