@@ -111,12 +111,11 @@ def kill_matrix(text: str) -> None:
 
 
 def smallest() -> None:
-    """Show the small case that is left of one with 34 heads; what a search draws depends on Hypothesis's version."""
-    kernel = ["--implementation", "tests/example/kernel.py:attention", "--no-output"]
-    claim = ["--select", "grouped-heads-equal-repeated-heads"]
-    command = ["run", "cases/bias/34-heads.yaml", *kernel, *claim, "--shrink"]
+    """Show the small case that is left of a shipped one; what a search draws depends on Hypothesis's version."""
+    kernel = ["--implementation", "tests/example/causal.py:attention", "--no-output"]
+    command = ["run", "cases/boundaries/causal.yaml", *kernel, "--select", "key-bias-shifts*", "--shrink"]
     made = output(*command, folder=str(ROOT))
-    _text(f"$ verify-attention {' '.join(command)}\n…\n{made[made.index('# grouped') :]}")
+    _text(f"$ verify-attention {' '.join(command)}\n…\n{made[made.index('# key-bias') :]}")
 
 
 def exit_codes() -> None:

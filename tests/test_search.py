@@ -18,10 +18,10 @@ from test_cli import PROGRAM, call
 
 from verify_attention import plugins, results, selftest
 from verify_attention.cases import build_case, load_cases
-from verify_attention.engine import judge
+from verify_attention.engine import judge, run_case
 from verify_attention.functions import Asked
 from verify_attention.kernel import attention
-from verify_attention.model import Case, Latent, Trace, precision
+from verify_attention.model import Case, Latent, Tolerance, Trace, precision
 from verify_attention.pipeline import CORE
 from verify_attention.search import document, hunt, reduced, text
 from verify_attention.search.drawing import Order, case_of, printed
@@ -484,3 +484,13 @@ def test_large_cases_are_given_up_in_time_and_it_is_said() -> None:
     case = random_case(rng(), H=6, G=3, Tq=60, Tk=80, d_k=16)
     small = reduced(case, claim, judge(claim, case, wrong), wrong, most=400)
     assert small.stopped or small.case.scores_shape[2] <= KEYS
+
+
+def test_judging_without_traces_finds_the_same() -> None:
+    case, claims = random_case(rng(4)), list(INVARIANTS.values())
+    with_traces, without = (
+        run_case(case, SEEN["the scale is missing"], claims, Tolerance(), traces=wanted) for wanted in (True, False)
+    )
+    assert with_traces.findings == without.findings
+    assert with_traces.conditions["none"].keys() > set()
+    assert without.conditions["none"] == {}

@@ -14,7 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from make_smallest import fresh_fault, smaller
-from making import PEER
+from making import right_of
 from test_smallest import DECLARED, LARGER, too_large
 
 from verify_attention import plugins, selftest
@@ -41,8 +41,8 @@ def complaint_about_fault(name: str, mistake: str, wrong: Implementation | None 
     case = smaller(found, name, mistake)
     if too_large(case) and (name, mistake) not in LARGER:
         return f"{name}, {mistake}: too large:\n{text(case)}"
-    if judge(claim, case, PEER if claim.of_others else CORE).status != "pass":
-        return f"{name}, {mistake}: breaks for what is right:\n{text(case)}"
+    if judge(claim, case, right_of(claim)).status != "pass":
+        return f"{name}, {mistake}: says nothing of what is right:\n{text(case)}"
     return ""
 
 
