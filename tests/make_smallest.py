@@ -24,8 +24,8 @@ from verify_attention.engine import judge, pool
 from verify_attention.model import Case, Fault, Invariant
 from verify_attention.plugins import invariants
 from verify_attention.search import Found, hunt, reduced, text
+from verify_attention.search.cost import cost
 from verify_attention.search.drawing import expecting
-from verify_attention.search.simpler import cost
 
 SEEDS = range(4)
 EXAMPLES = 4000

@@ -24,10 +24,10 @@ from verify_attention.kernel import attention
 from verify_attention.model import Case, Latent, Tolerance, Trace, precision
 from verify_attention.pipeline import CORE
 from verify_attention.search import document, hunt, reduced, text
+from verify_attention.search.cost import cost
 from verify_attention.search.drawing import Order, case_of, printed
 from verify_attention.search.ingredients import recipes
 from verify_attention.search.parameters import Numbers
-from verify_attention.search.simpler import cost
 
 INVARIANTS = plugins.invariants()
 SEEN = {one.mistake: one.implementation for one in selftest.planted() if one.claim is None}
@@ -320,6 +320,13 @@ def interrupting(q, k, v, _count=[0], **options):
     return attention(q, k, v, **options)
 
 
+def stopping(q, k, v, _count=[0], **options):
+    _count[0] += 1
+    if _count[0] > 40:
+        raise KeyboardInterrupt
+    return attention(q, 2 * k, v, **options)
+
+
 def rounding(q, k, v, **options):
     import numpy as np
     answer = attention(q.astype(float), k.astype(float), v.astype(float), **options)
@@ -494,3 +501,14 @@ def test_judging_without_traces_finds_the_same() -> None:
     assert with_traces.findings == without.findings
     assert with_traces.conditions["none"].keys() > set()
     assert without.conditions["none"] == {}
+
+
+def test_ctrl_c_while_a_run_shrinks_prints_what_is_known(folder: Path) -> None:
+    (folder / "case.yaml").write_text(text(random_case(rng(1))), encoding="utf-8")
+    done = call(
+        *("run", "case.yaml", "--implementation", "kern.py:stopping", "--shrink", "--no-output"),
+        *("--select", "scores-follow-the-formula"),
+        folder=folder,
+    )
+    assert done.returncode == 130
+    assert "#   interrupted: there may be a smaller one\n" in done.stdout

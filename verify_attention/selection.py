@@ -26,7 +26,7 @@ LATENT_AXES = {"c": ("Tk", "d_c"), "W_UK": ("H", "d_c", "d_n"), "W_UV": ("H", "d
 
 def rows(case: Case, chosen: Indices) -> Case:
     """Return the case with some of its queries, in the given order, `[Tq']`; each keeps its position."""
-    return _chosen(spelled_out(case), {"Tq": chosen})
+    return chosen_along(spelled_out(case), {"Tq": chosen})
 
 
 def keys(case: Case, chosen: Indices) -> Case:
@@ -34,12 +34,12 @@ def keys(case: Case, chosen: Indices) -> Case:
 
     Values that are the identity become explicit: the output keeps its width.
     """
-    return _chosen(spelled_out(with_values(case)), {"Tk": chosen})
+    return chosen_along(spelled_out(with_values(case)), {"Tk": chosen})
 
 
 def heads(case: Case, chosen: Indices) -> Case:
     """Return the case with some of its query heads, `[H']`, each with a key-value head of its own."""
-    return _chosen(case, {"H": chosen, "G": case.kv_head[chosen]})
+    return chosen_along(case, {"H": chosen, "G": case.kv_head[chosen]})
 
 
 def first_tokens(case: Case, queries: int, keys: int, since: int = 0) -> Case:
@@ -47,7 +47,7 @@ def first_tokens(case: Case, queries: int, keys: int, since: int = 0) -> Case:
 
     Of the queries, those before `since` are left out: they came at an earlier step.
     """
-    return _chosen(with_values(case), {"Tq": np.arange(since, queries), "Tk": np.arange(keys)})
+    return chosen_along(with_values(case), {"Tq": np.arange(since, queries), "Tk": np.arange(keys)})
 
 
 def values(case: Case) -> Array:
@@ -102,11 +102,7 @@ def _padded(array: Array, count: int) -> Array:
 
 
 def chosen_along(case: Case, chosen: Mapping[str, Any]) -> Case:
-    """Return the case with some of its heads, rows and so on, by the letters of axes: places follow the new order."""
-    return _chosen(case, chosen)
-
-
-def _chosen(case: Case, chosen: Mapping[str, Any]) -> Case:
+    """Return the case with some of its heads, rows and so on, by the letters of axes: what is left moves up."""
     parts = _parts(case, chosen)
     return case.but(**parts, published=None, expect={}, whole=None, first_head=0, first_row=0)
 

@@ -145,8 +145,8 @@ def execute(options: Options) -> int:
     _show(report, options, len(cases))
     if options.shrink:
         wanted = options.progress and not options.quiet
-        small = smallest(report, loaded, width=width(), color=use_color(options.color), progress=wanted)
-        echo(small, err=options.output == "-" and not options.no_output)
+        for small in smallest(report, loaded, width=width(), color=use_color(options.color), progress=wanted):
+            echo(small, err=options.output == "-" and not options.no_output)
         os.chdir(home)
     if target is not None and not options.quiet:
         echo(f"results: {target}\n", err=True)

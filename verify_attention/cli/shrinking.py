@@ -13,28 +13,27 @@ if TYPE_CHECKING:
     from verify_attention.model import Case, Finding, Report
 
 
-def smallest(report: Report, loaded: Loaded, *, width: int, color: bool, progress: bool) -> str:
-    """Return for each claim that broke a case made of the first that shows it; nothing is written."""
+def smallest(report: Report, loaded: Loaded, *, width: int, color: bool, progress: bool) -> Iterator[str]:
+    """Yield for each claim that broke a case made of the first that shows it; nothing is written.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, after what is known.
+
+    """
     from verify_attention.plugins import invariants  # noqa: PLC0415
     from verify_attention.reports.figures import again  # noqa: PLC0415
     from verify_attention.search import reduced, told  # noqa: PLC0415
 
-    made = []
     for case, finding in _first_of_each(report):
+        claim = invariants()[finding.invariant]
         with Bar(f"making {case.id} smaller", progress) as bar:
             small = reduced(
-                case,
-                invariants()[finding.invariant],
-                finding,
-                loaded,
-                loaded.precision,
-                tolerance=report.tolerance,
-                progress=bar.show,
+                case, claim, finding, loaded, loaded.precision, tolerance=report.tolerance, progress=bar.show
             )
-        made.append(colored(told(small, loaded.name, [again(case, finding, report)], width, of=case.id), color))
+        text = told(small, loaded.name, [again(case, finding, report)], width, of=case.id)
+        yield f"\n{colored(text, color)}"
         if small.interrupted:
             raise KeyboardInterrupt
-    return "".join(f"\n{text}" for text in made)
 
 
 def _first_of_each(report: Report) -> Iterator[tuple[Case, Finding]]:

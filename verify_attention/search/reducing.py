@@ -28,9 +28,9 @@ from verify_attention.model import (
 )
 from verify_attention.pipeline import CORE
 from verify_attention.search import simpler
+from verify_attention.search.cost import Cost, cost
 from verify_attention.search.drawing import expecting, printed
 from verify_attention.search.hunting import USUAL, judged
-from verify_attention.search.simpler import Cost, cost
 from verify_attention.search.writing import document
 
 MOST = 6000  # tries of small cases; a large one counts for more
@@ -186,7 +186,7 @@ def _smaller_and_smaller(
 def _first_that_will_do(
     candidates: Iterator[Case], best: Case, key: Callable[[Cost], tuple[float, ...]], work: _Work
 ) -> tuple[Case, Finding] | None:
-    """Return the first simpler case on which the claim breaks in the same way, and not for the core."""
+    """Return the first simpler case on which the claim breaks in the same way, but holds for what is right."""
     limit = key(cost(best))
     for candidate in candidates:
         case = work.rebuilt(candidate)
