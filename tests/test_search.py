@@ -261,6 +261,13 @@ def test_drawn_cases_are_written_and_read_as_the_same(tmp_path: Path) -> None:
         assert same(again(case, tmp_path), case)
 
 
+def test_a_parameter_that_must_be_given_is_written_though_it_is_the_default(tmp_path: Path) -> None:
+    given = {"d_k": 1, "q": [1], "keys": [[1]], "bQ": [0], "bK": [0], "features": {"temperature": {"rows": [1]}}}
+    case = build_case(given, id="x")
+    assert list(document(case)["features"]["temperature"]) == ["rows"]
+    assert same(again(case, tmp_path), case)
+
+
 def test_a_case_is_written_as_a_person_would() -> None:
     given = {"q": [[[1.0, 0.5]], [[1, 0.5]]], "keys": [[[1, 2], [0, 1]]], "bQ": [[1, 0], [1, 0]], "bK": [[0, 0]]}
     case = build_case({"d_k": 2, **given, "features": {"rope": {}, "mask": [[[True, False]]] * 2}}, id="x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from verify_attention.search.writing import needed
 from verify_attention.selection import chosen_along
 
 TRIED = (0, 1, -1, 2, -2, 3, -3, 4, -4, 0.5, -0.5, 10, -10, 100, -100, 1000, -1000, 10000, -10000)
+LOUDER = 4
 
 
 def without_things(case: Case) -> Iterator[Case]:
@@ -46,12 +48,16 @@ def _fewer_printed(case: Case) -> Iterator[Case]:
 
 
 def smaller(case: Case) -> Iterator[Case]:
-    """Yield the case with fewer heads, rows, keys or channels: half of them first, then all but one."""
+    """Yield the case with fewer heads, rows, keys or channels: half of them first, then all but one.
+
+    At last with larger queries too: what little is left of a deviation may then be seen again.
+    """
     bare = case.but(features={name: needed(name, case) for name in case.features})
-    for chosen in _choices(case):
+    for louder, chosen in product((1, LOUDER), _choices(case)):
         scale = 1 / math.sqrt(len(chosen["d_k"])) if "d_k" in chosen and usual_scale(case) else case.scale
         fewer = chosen_along(bare, chosen).but(scale=scale)
-        yield fewer.but(published=case.published, latent=fewer.latent)
+        queries = {} if louder == 1 else {"q": louder * fewer.q, "bQ": louder * fewer.bQ}
+        yield fewer.but(published=case.published, latent=fewer.latent, **queries)
 
 
 def _choices(case: Case) -> Iterator[dict[str, Array]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verify_attention import resources
 from verify_attention.departures import feature
 from verify_attention.model import Array, Case, Published, Shape
 
@@ -76,9 +77,10 @@ def needed(name: str, case: Case) -> Any:
     if not isinstance(given, Mapping):
         return given
     left = dict(given)
+    fewest = resources.schema("case")["properties"]["features"]["properties"][name].get("minProperties", 0)
     for key in given:
         fewer = {other: value for other, value in left.items() if other != key}
-        if _completes(name, fewer, given, case):
+        if len(fewer) >= fewest and _completes(name, fewer, given, case):
             left = fewer
     return left
 
