@@ -23,6 +23,7 @@ class Numbers:
     """A run of bytes that is read as choices and as numbers; where it ends it begins again, with other numbers."""
 
     def __init__(self, data: bytes) -> None:
+        self._data = data
         self._bytes = np.frombuffer(data, dtype=np.uint8).astype(np.int_)
         self._at = 1
         self._table = np.array(MIXED if data[0] % 4 == 0 else SMALL)
@@ -32,13 +33,18 @@ class Numbers:
         self._at += count
         return (self._bytes[places % len(self._bytes)] + 37 * (places // len(self._bytes))) % 256
 
+    def _one(self) -> int:
+        lap, place = divmod(self._at, len(self._data))
+        self._at += 1
+        return (self._data[place] + 37 * lap) % 256
+
     def choice(self, *options: T) -> T:
         """Return one of up to 256 options."""
-        return options[int(self._next(1)[0]) % len(options)]
+        return options[self._one() % len(options)]
 
     def happens(self, share: float) -> bool:
         """Return whether something happens that does in a share of all cases."""
-        return int(self._next(1)[0]) < 256 * share
+        return self._one() < 256 * share
 
     def array(self, *shape: int) -> Array:
         """Return an array of small numbers, mostly integers."""
