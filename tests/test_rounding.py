@@ -9,9 +9,9 @@ from making import INVARIANTS, TOLERANCE, article_case, random_case, rng, wild_c
 from slow_route import slow_attention
 from variations import FEATURED, VARIATIONS
 
-from verify_attention import comparison, rounding
+from verify_attention import rounding
 from verify_attention.engine import run, run_case
-from verify_attention.model import Case, Precision
+from verify_attention.model import CONTROL, Case, Precision
 from verify_attention.pipeline import CORE
 
 # The core's own sums are the same on both sides; another order of operations on one of them is what the bound is for.
@@ -189,7 +189,7 @@ def test_the_measured_trouble_with_a_fixed_tolerance():
 
 
 def test_control_margin():
-    assert 1e6 * TOLERANCE.atol == comparison.CONTROL
+    assert 1e6 * TOLERANCE.atol == CONTROL
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from verify_attention.model import Array, Case, Expectation, Flags, Sides, Status, Tolerance, Worst
+from verify_attention.model import CONTROL, Array, Case, Expectation, Flags, Sides, Status, Tolerance, Worst
 
-CONTROL = 1e-6  # a control must move by a million tolerances
 OBSERVATIONS: tuple[Expectation, ...] = ("holds", "within-rounding", "breaks")
 
 

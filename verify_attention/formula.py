@@ -14,6 +14,7 @@ from verify_attention import departures
 from verify_attention.heads import grouped_product
 from verify_attention.memory import once_per_case
 from verify_attention.model import (
+    EXACT,
     FLOAT64,
     AddsColumn,
     Array,
@@ -75,6 +76,8 @@ def products(case: Case) -> Estimate:
     """Return the scaled products of queries and keys before any feature acts on scores, `[H, Tq, Tk]`."""
     left, right = queries(case), keys(case)
     value = case.scale * exact_product(left.value, right.value.swapaxes(-1, -2)[case.kv_head])
+    if case.precision == EXACT:
+        return Estimate(value, np.zeros((*value.shape[:-1], 1)))
     sizes = grouped_product(left.size, right.size.swapaxes(-1, -2)).max(axis=-1, keepdims=True)
     spread = grouped_product(left.error, (right.size + right.error).swapaxes(-1, -2))
     spread = spread + grouped_product(left.size, right.error.swapaxes(-1, -2))

@@ -22,6 +22,9 @@ def exact_product(left: Array, right: Array) -> Array:
     Rows and columns whose numbers differ so much in size that `MOST_SLICES` slices do not hold them are multiplied as
     rationals, one by one.
     """
+    if np.object_ in {left.dtype.type, right.dtype.type}:  # numbers of a kind that does not round
+        exact: Array = left @ right
+        return exact
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         with np.errstate(all="ignore"):
             return left @ right  # an overflow has no exact sum

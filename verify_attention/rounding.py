@@ -35,6 +35,9 @@ every stage; the maximum of a row counts the keys that a feature adds. What stan
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+
 import numpy as np
 
 from verify_attention import formula
@@ -42,10 +45,27 @@ from verify_attention.departures import departs, has_lse
 from verify_attention.formula import STORED
 from verify_attention.heads import grouped_product
 from verify_attention.memory import once_per_case
-from verify_attention.model import FLOAT64, Array, Case
+from verify_attention.model import EXACT, FLOAT64, Array, Case
+
+
+def _zero_where_exact(of: str) -> Callable[[Callable[[Case], Array]], Callable[[Case], Array]]:
+    """Say that numbers which are not rounded have no error."""
+
+    def decorated(bound: Callable[[Case], Array]) -> Callable[[Case], Array]:
+        @wraps(bound)
+        def bounded(case: Case) -> Array:
+            if case.precision != EXACT:
+                return bound(case)
+            heads_and_rows, last = case.scores_shape[:2], {"output": (case.d_v,), "lse": ()}
+            return np.zeros((*heads_and_rows, *last.get(of, (1,))))
+
+        return bounded
+
+    return decorated
 
 
 @once_per_case
+@_zero_where_exact("scores")
 def scores(case: Case) -> Array:
     """Bound the error of every score of a row, `[H, Tq, 1]`."""
     if departs(case):
@@ -57,12 +77,14 @@ def scores(case: Case) -> Array:
 
 
 @once_per_case
+@_zero_where_exact("log_weights")
 def log_weights(case: Case) -> Array:
     """Bound the error of the logarithm of every weight in a row, `[H, Tq, 1]`."""
     return _log_weight_bound(case, scores(case))
 
 
 @once_per_case
+@_zero_where_exact("weights")
 def weights(case: Case) -> Array:
     """Bound the error of every weight in a row, `[H, Tq, 1]`; infinite where it may be as large as a weight."""
     own = formula.weights(case) if departs(case) else None
@@ -74,6 +96,7 @@ def weights(case: Case) -> Array:
 
 
 @once_per_case
+@_zero_where_exact("output")
 def output(case: Case) -> Array:
     """Bound the error of the output, `[H, Tq, d_v]`; infinite where the weights' is."""
     bias = np.zeros((len(case.keys), case.d_v)) if case.bV is None else np.abs(case.bV)
@@ -88,6 +111,7 @@ def output(case: Case) -> Array:
 
 
 @once_per_case
+@_zero_where_exact("lse")
 def lse(case: Case) -> Array:
     """Bound the error of the LSE, `[H, Tq]`."""
     return _lse_bound(case, scores(case))[..., 0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,15 @@ def run(
     *,
     largest: float = LARGEST["auto"],
     jobs: int = 1,
+    then: Callable[[CaseReport], CaseReport] | None = None,
 ) -> Iterator[CaseReport]:
-    """Judge many cases, in one process or in `jobs`; the order is the cases' in any event."""
-    work = partial(_chunk, implementation=implementation, chosen=list(chosen), tolerance=tolerance, largest=largest)
+    """Judge many cases, in one process or in `jobs`; the order is the cases' in any event.
+
+    `then` adds to the report of each case, in the process that made it.
+    """
+    work = partial(
+        _chunk, implementation=implementation, chosen=list(chosen), tolerance=tolerance, largest=largest, then=then
+    )
     chunks = list(_chunks(cases))
     processes = min(jobs, len(chunks), os.cpu_count() or 1)
     if processes <= 1:
@@ -92,6 +98,7 @@ def _chunk(
     chosen: Sequence[Invariant],
     tolerance: Tolerance,
     largest: float,
+    then: Callable[[CaseReport], CaseReport] | None,
 ) -> list[CaseReport]:
     """Judge cases of equal shape together where the implementation allows it, the others one by one."""
     together: dict[int, CaseReport] = {}
@@ -99,7 +106,8 @@ def _chunk(
         for group in by_shape(cases).values():
             found = judged_together([cases[index] for index in group], implementation, chosen, tolerance, largest)
             together.update((index, report) for index, report in zip(group, found, strict=True) if report is not None)
-    return [
+    reports = (
         together.get(index) or run_case(case, implementation, chosen, tolerance, largest)
         for index, case in enumerate(cases)
-    ]
+    )
+    return list(reports if then is None else map(then, reports))

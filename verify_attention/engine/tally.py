@@ -9,10 +9,10 @@ from functools import lru_cache
 import numpy as np
 
 from verify_attention import comparison
-from verify_attention.model import FLOAT64, Case, Expectation, Finding, Invariant, Sides, Tolerance
+from verify_attention.model import CONTROL, FLOAT64, Case, Expectation, Finding, Invariant, Sides, Tolerance
 from verify_attention.wording import join
 
-NO_CONTRAST = f"the gaps move, but no weight moves by {comparison.CONTROL:g}"
+NO_CONTRAST = f"the gaps move, but no weight moves by {CONTROL:g}"
 
 
 @dataclass
@@ -136,7 +136,7 @@ def _explained(expected: Expectation, found: comparison.Measure) -> str:
     if expected == "breaks" and found.observed == "holds":
         return f"expected to break, but found {_measured(found)}; limit {limit:.2g}"
     if expected == "breaks" and np.isfinite(deviation):
-        least = max(comparison.CONTROL, bound)
+        least = max(CONTROL, bound)
         return f"expected to break by more than {least:.2g}, but found {_measured(found)}"
     if found.observed == "within-rounding":
         return f"ill-conditioned: {_measured(found)}; limit {limit:.2g}, within the rounding bound {bound:.2g}"

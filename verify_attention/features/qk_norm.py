@@ -66,17 +66,17 @@ def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
     own, width = case.features["qk_norm"], case.d_k
     value, error = vectors.value, vectors.error + 4 * case.precision.unit * vectors.size
     if own["kind"] == "layer":
-        center = value @ np.full((width, 1), 1 / width)
+        center = value @ np.ones((width, 1)) / width
         error = error + error.mean(axis=-1, keepdims=True)
         size = vectors.size.mean(axis=-1, keepdims=True) + vectors.size
         error = error + case.precision.accumulated(width + 4) * size
         value = value - center
-    share = 1.0 if own["kind"] == "l2" else 1 / width
-    inverse = (np.einsum("...d,...d->...", value, value)[..., None] * share + own["eps"]) ** -0.5
+    count = 1 if own["kind"] == "l2" else width
+    inverse = (np.einsum("...d,...d->...", value, value)[..., None] / count + own["eps"]) ** -0.5
     # Squares that leave the range of float64 promise nothing.
     largest = np.abs(value).max(axis=-1, keepdims=True)
     error = np.where((largest < 1e150) & ((largest > 1e-150) | (own["eps"] > 1e-290)), error, np.inf)
-    moved = np.sqrt(np.square(error).sum(axis=-1, keepdims=True) * share) * inverse
+    moved = np.sqrt(np.square(error).sum(axis=-1, keepdims=True) / count) * inverse
     gain = _gain(case, side)
     result = value * inverse * gain
     spread = (error * inverse * np.abs(gain) + np.abs(result) * moved) / np.maximum(1 - moved, 0) ** 2

@@ -46,12 +46,18 @@ def _positions(case: Case, side: Side) -> Array:
     return positions
 
 
+def _counted(positions: Array, count: int) -> Array:
+    """Return 0, 1, … as numbers of the positions' kind, `[count]`: their quotients are rounded only if those are."""
+    return np.zeros_like(positions, shape=(count,)) + np.arange(count)
+
+
 def rotated(case: Case, side: Side, vectors: Array) -> Array:
     """Turn each pair of channels by its angle."""
     own = case.features["rope"]
     first, second = pairs(own)
-    frequencies = own["base"] ** (-2.0 * np.arange(len(first)) / own["rotary_dims"])
-    angles = _positions(case, side)[:, None] * frequencies
+    positions = _positions(case, side)
+    frequencies = own["base"] ** (-2.0 * _counted(positions, len(first)) / own["rotary_dims"])
+    angles = positions[:, None] * frequencies
     cos, sin = np.cos(angles), np.sin(angles)
     turned = vectors.copy()
     turned[..., first] = vectors[..., first] * cos - vectors[..., second] * sin
@@ -67,8 +73,9 @@ def formula(case: Case, side: Side, vectors: Vectors) -> Vectors:
     """
     own = case.features["rope"]
     first, second = pairs(own)
-    logs = np.log(own["base"]) * np.arange(len(first)) / (0.5 * own["rotary_dims"])
-    angles = _positions(case, side)[:, None] * np.exp(-logs)
+    positions = _positions(case, side)
+    logs = np.log(own["base"]) * _counted(positions, len(first)) / (0.5 * own["rotary_dims"])
+    angles = positions[:, None] * np.exp(-logs)
     turned = (vectors.value[..., first] + 1j * vectors.value[..., second]) * np.exp(1j * angles)
     value, size, error = vectors.value.copy(), vectors.size.copy(), vectors.error.copy()
     value[..., first], value[..., second] = turned.real, turned.imag

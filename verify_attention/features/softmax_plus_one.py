@@ -12,8 +12,8 @@ FEATURE = Feature(
     __name__,
     __doc__,
     act=AddsColumn(
-        lambda case, _queries: Column(np.zeros(case.scores_shape[:2])),
-        lambda case, _queries: (Estimate(np.zeros(case.scores_shape[:2]), np.zeros((1, 1))), None),
+        lambda case, _queries: Column(np.zeros_like(case.q[..., 0])),
+        lambda case, _queries: (Estimate(np.zeros_like(case.q[..., 0]), np.zeros((1, 1))), None),
     ),
     order=81,
     why="the 1 does not move with the keys' scores, so its share changes",

@@ -13,7 +13,7 @@ FEATURE = Feature(
     __doc__,
     act=AddsColumn(
         lambda case, queries: Column(case.scale * (queries @ np.zeros(case.d_k))),
-        lambda case, _queries: (Estimate(np.zeros(case.scores_shape[:2]), np.zeros((1, 1))), None),
+        lambda case, _queries: (Estimate(np.zeros_like(case.q[..., 0]), np.zeros((1, 1))), None),
     ),
     order=82,
     why="the zero key gets no K bias: its score stays where the others move",

@@ -15,8 +15,6 @@ from verify_attention import departures, formula, mistakes, rounding, selection
 from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, changed_scores, scaled_scores
 
-LOG_2 = np.log(2.0)
-
 
 def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     """Compare the case with that of each key twice, both biases in place."""
@@ -38,7 +36,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     if departures.has_lse(case):
         yield Sides(
             "LSE with each key twice − log 2",
-            attend(doubled).lse - LOG_2,
+            (lse := attend(doubled).lse) - np.log(np.full_like(lse, 2.0)),
             attend(plain).lse,
             rounding=rounding.lse(doubled)
             + rounding.lse(plain)

@@ -13,7 +13,7 @@ import numpy as np
 from verify_attention import rounding, terms
 from verify_attention.departures import visible
 from verify_attention.heads import grouped_product
-from verify_attention.model import Array, Case, Fault, Implementation, Invariant, Sides
+from verify_attention.model import Array, Case, Fault, Flags, Implementation, Invariant, Sides
 from verify_attention.pipeline import CORE, scaled_scores
 
 
@@ -24,20 +24,20 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
     bound = rounding.scores(with_bias) + rounding.scores(without)
     change = attend(with_bias).scores - attend(without).scores
     seen = visible(case)
-    counted = np.ones_like(change) if seen is None else seen
+    counted = np.ones(change.shape, dtype=bool) if seen is None else seen
     yield Sides(
         "row shift, scores[k] − scores[none]",
-        _mean(change, counted.astype(np.float64)),
+        _mean(change, counted),
         numbers,
         rounding=bound[..., 0] + case.precision.accumulated(case.keys.shape[1]) * (np.abs(numbers) + bound[..., 0]),
         moves=numbers - terms.first_row_shift(case),
     )
 
 
-def _mean(change: Array, counted: Array) -> Array:
+def _mean(change: Array, counted: Flags) -> Array:
     """Return the mean over the counted keys, `[H, Tq]`, by way of gaps: a sum of large numbers might overflow."""
     first = np.take_along_axis(change, counted.argmax(axis=-1)[..., None], axis=-1)
-    gaps = np.where(counted > 0, change - first, 0.0)
+    gaps = np.where(counted, change - first, 0.0)
     mean: Array = first[..., 0] + gaps.sum(axis=-1) / counted.sum(axis=-1)
     return mean
 

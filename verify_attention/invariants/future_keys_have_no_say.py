@@ -45,7 +45,8 @@ def with_another_value(case: Case, place: int, added: float) -> Case:
 
 def as_large(case: Case) -> float:
     """Return the least power of two from 1 that no value exceeds: beside it rounding takes no more off than from 1."""
-    return float(2.0 ** np.ceil(np.log2(np.clip(np.abs(selection.values(case)).max(), 1.0, 2.0**1000))))
+    largest = float(np.abs(selection.values(case)).max())
+    return float(2.0 ** np.ceil(np.log2(min(max(largest, 1.0), 2.0**1000))))
 
 
 def last_seen(case: Case) -> Indices:

@@ -38,7 +38,10 @@ def _rows(seen: Flags | None, head: int) -> list[Any]:
 
 def _same_product(bias: Array, keys: Array) -> bool:
     """Decide whether bQ·k_j is the same for all keys, in rational numbers where floating point cannot tell."""
-    products, sizes = keys @ bias, np.abs(keys) @ np.abs(bias)
+    products = keys @ bias
+    if products.dtype == object:  # these are exact
+        return bool((products == products[0]).all())
+    sizes = np.abs(keys) @ np.abs(bias)
     if (np.abs(products - products[0]) > 1e-12 * (sizes + sizes[0])).any():
         return False
     used = bias.nonzero()[0]

@@ -16,6 +16,7 @@ import numpy as np
 from verify_attention import departures, formula, mistakes, rounding, selection
 from verify_attention.departures import visible
 from verify_attention.model import (
+    EXACT,
     FLOAT64,
     Array,
     Case,
@@ -73,7 +74,8 @@ def loud(case: Case, key: int) -> Case:
     direction = np.take_along_axis(queries, longest[:, None, None], axis=1)[:, 0]
     size = np.abs(direction).max(axis=-1, keepdims=True)
     unit = np.where(size > 0, direction / np.where(size > 0, size, 1.0), 1.0)  # squares of tiny numbers would be 0
-    room, own = case.precision.largest / 8, case.precision
+    own = FLOAT64 if case.precision == EXACT else case.precision  # the same question, however it is answered
+    room = own.largest / 8
     quiet = 0.02 / (own.unit + own.storing)  # louder, rounding hides what code that centres keys makes of the others
     loud_score = min(LOUD_SCORE, room * min(1.0, case.scale), quiet)
     farthest = min(FARTHEST, room)

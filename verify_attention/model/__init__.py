@@ -11,11 +11,13 @@ from verify_attention.model.basics import (
     QUANTITIES,
     STATUSES,
     Array,
+    Cause,
     Condition,
     Expectation,
     Flags,
     Indices,
     Status,
+    Verdict,
 )
 from verify_attention.model.case import BLOCK, Case, Latent, Posed, Published
 from verify_attention.model.claims import ABOUT_OTHERS, ON_REQUEST, Fault, Invariant, Plugin, Sides, Trait, always
@@ -33,8 +35,18 @@ from verify_attention.model.features import (
     Side,
     Vectors,
 )
-from verify_attention.model.precision import DTYPES, FLOAT64, Precision, precision
-from verify_attention.model.report import CaseReport, Finding, Report, Tolerance, UnderTest, Worst, was_checked
+from verify_attention.model.precision import DTYPES, EXACT, FLOAT64, Precision, precision
+from verify_attention.model.report import (
+    CONTROL,
+    CaseReport,
+    Finding,
+    Opinion,
+    Report,
+    Tolerance,
+    UnderTest,
+    Worst,
+    was_checked,
+)
 from verify_attention.model.trace import CrashedError, Implementation, NotShownError, Trace, UnusableError
 
 __all__ = [
@@ -42,7 +54,9 @@ __all__ = [
     "BLOCK",
     "BROKEN",
     "CONDITIONS",
+    "CONTROL",
     "DTYPES",
+    "EXACT",
     "FLOAT64",
     "ON_REQUEST",
     "QUANTITIES",
@@ -52,6 +66,7 @@ __all__ = [
     "Array",
     "Case",
     "CaseReport",
+    "Cause",
     "Column",
     "Condition",
     "CrashedError",
@@ -72,6 +87,7 @@ __all__ = [
     "NotShownError",
     "OnScores",
     "OnVectors",
+    "Opinion",
     "Plugin",
     "Posed",
     "Precision",
@@ -87,6 +103,7 @@ __all__ = [
     "UnderTest",
     "UnusableError",
     "Vectors",
+    "Verdict",
     "Worst",
     "always",
     "precision",

@@ -12,6 +12,8 @@ Flags: TypeAlias = NDArray[np.bool_]
 Indices: TypeAlias = NDArray[np.int_]
 Condition: TypeAlias = Literal["none", "q", "k", "qk"]
 Expectation: TypeAlias = Literal["holds", "breaks", "within-rounding"]
+Cause: TypeAlias = Literal["mathematics", "rounding", "implementation"]
+Verdict: TypeAlias = Literal["proved", "refuted", "bounded", "undecided", "skipped"]
 Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped", "crashed"]
 
 CONDITIONS: tuple[Condition, ...] = ("none", "q", "k", "qk")

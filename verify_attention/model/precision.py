@@ -68,3 +68,6 @@ def precision(dtype: str, computes_in: str | None = None) -> Precision:
 
 
 FLOAT64 = precision("float64")
+EXACT = FLOAT64._replace(
+    dtype="exact", computes_in="exact", unit=0.0, tiniest=0.0, largest=float("inf")
+)  # of numbers that are not rounded

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from verify_attention.model.basics import Condition, Expectation, Status
+from verify_attention.model.basics import Cause, Condition, Expectation, Status, Verdict
 from verify_attention.model.case import Case
 
 
@@ -26,6 +26,23 @@ class Worst(NamedTuple):
         return f"{self.of} at head {self.head}, row {self.row}{last}"
 
 
+CONTROL = 1e-6  # a control must move by a million tolerances
+
+
+class Opinion(NamedTuple):
+    """What exact arithmetic says of an equation on a case, whatever an implementation makes of it.
+
+    `proved`: the sides are the same; `refuted`: they are not, and `worst` is an element that shows it, with the
+    `difference` there; `bounded`: no farther apart than balls of many digits reach; `undecided`: nothing is told;
+    `skipped`: nothing was asked.
+    """
+
+    verdict: Verdict
+    difference: float | None = None
+    worst: Worst | None = None
+    reason: str = ""
+
+
 class Finding(NamedTuple):
     """What one invariant says of one case under one implementation.
 
@@ -43,11 +60,44 @@ class Finding(NamedTuple):
     rounding_bound: float | None = None
     worst: Worst | None = None
     reason: str | None = None
+    opinion: Opinion | None = None
 
     @property
     def checked(self) -> bool:
         """Whether the equation was tested in earnest."""
         return was_checked(self.status, self.observed)
+
+    @property
+    def cause(self) -> Cause | None:
+        """What it is that breaks, as far as exact arithmetic tells; None where nothing breaks, or nothing is told.
+
+        `mathematics`: the equation is not what the case expects of it. `rounding`: it is, and the deviation is no more
+        than rounding may make. `implementation`: it is, and the deviation is more than that.
+        """
+        if self.status not in {"fail", "inconclusive"} or self.observed is None:
+            return None
+        if self.opinion is None or self.opinion.verdict in {"undecided", "skipped"}:
+            return None
+        if self.expected == self.observed:
+            return None  # the sides agree as they should; what the case lacks is a contrast
+        if self._expects_otherwise:
+            return "mathematics"
+        return "rounding" if self.observed == "within-rounding" else "implementation"
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether it passes, though exact arithmetic says that what the case expects is not so."""
+        return self.status == "pass" and self._expects_otherwise
+
+    @property
+    def _expects_otherwise(self) -> bool:
+        """Whether what is expected differs from what is so, by as much as the expectation is about."""
+        if self.opinion is None or self.opinion.verdict in {"undecided", "skipped"}:
+            return False
+        differs = self.opinion.difference if self.opinion.verdict == "refuted" else 0.0
+        if differs is None or self.limit is None:
+            return False
+        return differs < CONTROL if self.expected == "breaks" else differs > self.limit
 
 
 def was_checked(status: Status, observed: Expectation | None) -> bool:

@@ -1,0 +1,97 @@
+"""What exact arithmetic says of an equation on a case: whether it is mathematics or rounding that breaks it.
+
+The same core and the same sides run on numbers of another kind, on the binary64 numbers of the case. In closed form all
+that softmax makes of rational scores is decided. What leaves it, by a root, a rotation or a cap, is left to balls,
+which tell numbers apart, and else bound how far apart they may be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from verify_attention.exact.arrays import Kind
+from verify_attention.exact.attend import ExactCore
+from verify_attention.exact.balls import INSTALL, MEETING, balls, balls_are_here
+from verify_attention.exact.deciding import Decision, decide
+from verify_attention.exact.kinds import CLOSED_FORM
+from verify_attention.exact.lifting import lifted
+from verify_attention.model import Case, CaseReport, Finding, Invariant, Opinion
+from verify_attention.plugins import invariants
+
+BITS = (212, 424, 848, 1696)  # of balls, as long as they are too wide
+MOST_SECONDS = 60  # that one claim may be estimated at
+SECONDS = {"closed form": 4e-6, "balls": 4e-7}  # of one multiplication, measured, with what comes along
+
+
+def opined(report: CaseReport) -> CaseReport:
+    """Give every finding that has a measurement the opinion of exact arithmetic."""
+    expert = Expert(report.case)
+    known = invariants()
+    findings = (
+        finding
+        if finding.observed is None
+        else finding._replace(opinion=expert.opinion(known[finding.invariant], finding))
+        for finding in report.findings
+    )
+    return replace(report, findings=tuple(findings))
+
+
+class Expert:
+    """Exact arithmetic on one case, whose traces serve all claims."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._known: dict[int, tuple[Kind, Case, ExactCore]] = {}
+
+    def opinion(self, invariant: Invariant, finding: Finding) -> Opinion:
+        """Return what exact arithmetic says of a claim, of which a finding says what was measured."""
+        if invariant.of_others:
+            return Opinion("skipped", reason="the claim is about what an implementation does, not about the formula")
+        if (seconds := self._seconds("closed form")) <= MOST_SECONDS:
+            found = self._decided(invariant, finding, 0)
+            if found.verdict in {"proved", "refuted"}:
+                return _opinion(found, "in closed form")
+        if (seconds := self._seconds("balls")) > MOST_SECONDS:
+            return Opinion("skipped", reason=f"too large for exact arithmetic: estimated at {seconds:,.0f} s")
+        if not balls_are_here():
+            return Opinion("undecided", reason=f"not in closed form; balls may tell: {INSTALL}")
+        for bits in BITS:
+            found = self._decided(invariant, finding, bits)
+            if found.verdict != "undecided":
+                break
+        return _opinion(found, f"by balls of {bits} bits")
+
+    def _decided(self, invariant: Invariant, finding: Finding, bits: int) -> Decision:
+        """Decide in closed form, or by balls of so many bits."""
+        if bits not in self._known:
+            kind: Kind = balls(bits) if bits else CLOSED_FORM
+            self._known[bits] = kind, lifted(self._case, kind), ExactCore()
+        kind, case, attend = self._known[bits]
+        kind.use()
+        try:
+            with np.errstate(all="ignore"):
+                return decide(invariant.sides(case, attend), kind, finding.worst)
+        except ArithmeticError:  # it cannot be told which of two numbers is the larger
+            return Decision("undecided")
+
+    def _seconds(self, kind: str) -> float:
+        heads, rows, keys = self._case.scores_shape
+        return heads * rows * keys * (self._case.d_k + self._case.d_v + 30) * SECONDS[kind]
+
+
+def _opinion(found: Decision, how: str) -> Opinion:
+    difference = None if found.difference is None else float(found.difference)
+    return Opinion(found.verdict, difference, found.worst, _said(found, how))
+
+
+def _said(found: Decision, how: str) -> str:
+    if found.verdict == "proved":
+        return f"the sides are the same number, {how}"
+    if found.verdict == "bounded":
+        return f"the sides are no farther apart than {MEETING:g}, {how}"
+    if found.worst is None or found.difference is None:
+        return f"cannot be told {how}"
+    worst = found.worst
+    return f"the sides differ by {found.difference:.3g}, {worst.left:.9g} against {worst.right:.9g} at {worst}, {how}"

@@ -1,0 +1,471 @@
+"""Numbers in closed form: x + log E, where x and E are quotients of sums of exponentials of rational numbers.
+
+They hold all that softmax makes of rational scores: weights, outputs, the logarithm of a sum, ratios. Whether two
+are equal is decided, see `sums`; where arithmetic leaves the form, as with exp(exp(1)), the result is
+UNKNOWN, and stays so. A rational number is a `Fraction`, infinities and NaN are floats.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from verify_attention.exact import sums
+from verify_attention.exact.sums import ONE, Terms
+
+Number: TypeAlias = Any  # Fraction, Closed, Unknown, or a float that is not finite
+MOST_DIGITS = 2000
+MOST_TERMS = 100  # of a product: beyond that a number is not worth its time
+
+
+class BeyondError(ArithmeticError):
+    """Something was asked of a number that is known in closed form no longer."""
+
+
+class Unknown:
+    """A number that has left the closed form; whatever is made of it is unknown too."""
+
+    def _same(self, *_: object) -> Unknown:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
+    __pow__ = __rpow__ = __neg__ = __abs__ = _same
+
+    def _refuse(self, *_: object) -> bool:
+        raise BeyondError
+
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
+
+
+UNKNOWN = Unknown()
+
+
+class Quotient:
+    """numerator / denominator; the denominator's leading term is 1."""
+
+    __slots__ = ("_inverse", "denominator", "numerator")
+
+    def __init__(self, numerator: Terms, denominator: Terms = ONE) -> None:
+        self.numerator = numerator
+        self.denominator = denominator
+        self._inverse: Quotient | None = None
+
+    @classmethod
+    def of(cls, numerator: Terms, denominator: Terms) -> Quotient:
+        """Bring a quotient into its form."""
+        exponent, coefficient = sums.leading(denominator)
+        if exponent or coefficient != 1:
+            numerator = sums.shifted(numerator, -exponent, 1 / coefficient)
+            denominator = sums.shifted(denominator, -exponent, 1 / coefficient)
+        return cls.over_normal(numerator, denominator)
+
+    @classmethod
+    def over_normal(cls, numerator: Terms, denominator: Terms) -> Quotient:
+        """Bring a quotient into its form whose denominator has it already."""
+        if len(numerator) == len(denominator) > 1:  # perhaps c·exp(r) times the denominator
+            power, factor = sums.leading(numerator)
+            if sums.shifted(denominator, power, factor) == numerator:
+                return cls({power: factor})
+        return cls(numerator, denominator)
+
+    def plus(self, other: Quotient, factor: int = 1) -> Quotient:
+        """Return self + factor·other."""
+        if not self.numerator or not other.numerator:
+            return (
+                self
+                if not other.numerator
+                else other
+                if factor == 1
+                else Quotient(sums.shifted(other.numerator, Fraction(0), Fraction(-1)), other.denominator)
+            )
+        if self.denominator is other.denominator or self.denominator == other.denominator:
+            return Quotient.over_normal(sums.plus(self.numerator, other.numerator, factor), self.denominator)
+        left, right = _product(self.numerator, other.denominator), _product(other.numerator, self.denominator)
+        return Quotient.over_normal(sums.plus(left, right, factor), _product(self.denominator, other.denominator))
+
+    def times(self, other: Quotient) -> Quotient:
+        """Return the product."""
+        return Quotient.of(_product(self.numerator, other.numerator), _product(self.denominator, other.denominator))
+
+    def over(self, other: Quotient) -> Quotient:
+        """Return self / other."""
+        if self.denominator is not ONE and self.denominator == other.denominator:
+            return Quotient.of(self.numerator, other.numerator)
+        if other._inverse is None:  # one sum is below all the weights of a row
+            other._inverse = Quotient.of(other.denominator, other.numerator)
+        return self.times(other._inverse)
+
+    @property
+    def rational(self) -> Fraction | None:
+        """The rational number that this is, or None."""
+        if not self.numerator:
+            return Fraction(0)
+        if len(self.numerator) == 1 and len(self.denominator) == 1:
+            exponent, coefficient = sums.leading(self.numerator)
+            return None if exponent else coefficient
+        return None
+
+    def enclosed(self, digits: int) -> tuple[Decimal, Decimal]:
+        """Return the value and a bound of what it is off."""
+        context = Context(prec=digits + 4, Emin=-(10**17), Emax=10**17)
+        (above, off), (below, error) = (sums.enclosed(part, digits) for part in (self.numerator, self.denominator))
+        if abs(below) <= 2 * error:
+            raise _TooCoarseError
+        value = context.divide(above, below)
+        spread = context.add(off, context.multiply(abs(value), error)) / (abs(below) - error)
+        return value, context.add(spread, abs(value).scaleb(-digits, context))
+
+
+class _TooCoarseError(ArithmeticError):
+    """So many digits do not tell a number from 0."""
+
+
+def _product(left: Terms, right: Terms) -> Terms:
+    if left is ONE or left == ONE:
+        return right
+    if right is ONE or right == ONE:
+        return left
+    if len(left) * len(right) > MOST_TERMS:
+        raise BeyondError
+    return sums.times(left, right)
+
+
+class Closed:
+    """x + log E; E is positive, and None stands for 1."""
+
+    __slots__ = ("inside", "near", "plain")
+
+    def __init__(self, plain: Quotient, inside: Quotient | None = None) -> None:
+        self.plain = plain
+        self.inside = inside
+        self.near: tuple[Decimal, Decimal] | None = None  # to `sums.DIGITS`
+
+    @staticmethod
+    def made(plain: Quotient, inside: Quotient | None = None) -> Number:
+        """Return a number in its simplest form."""
+        if inside is not None:
+            power, _ = sums.leading(inside.numerator)
+            if power:  # log(exp(r)·E) = r + log E
+                plain = plain.plus(Quotient(sums.constant(power)))
+                inside = Quotient(sums.shifted(inside.numerator, -power, Fraction(1)), inside.denominator)
+            if inside.rational == 1:
+                inside = None
+        found = plain.rational if inside is None else None
+        return Closed(plain, inside) if found is None else found
+
+    def __add__(self, other: Number) -> Number:
+        return self._sum(other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Number) -> Number:
+        return self._sum(other, -1)
+
+    def __rsub__(self, other: Number) -> Number:
+        return -self + other
+
+    def __neg__(self) -> Number:
+        return self * Fraction(-1)
+
+    def _sum(self, other: Number, sign: int) -> Number:
+        if isinstance(other, float):
+            return sign * other
+        other = closed(other)
+        if other is UNKNOWN:
+            return UNKNOWN
+        try:
+            plain = self.plain.plus(other.plain, sign)
+            if other.inside is None:
+                return Closed.made(plain, self.inside)
+            mine = self.inside or Quotient(ONE)
+            return Closed.made(plain, mine.times(other.inside) if sign == 1 else mine.over(other.inside))
+        except BeyondError:
+            return UNKNOWN
+
+    def __mul__(self, other: Number) -> Number:
+        if isinstance(other, float):
+            return other * float(sign(self)) if other == other else other  # noqa: PLR0124 - a NaN stays
+        other = closed(other)
+        if other is UNKNOWN:
+            return UNKNOWN
+        try:
+            if self.inside is None and other.inside is None:
+                return Closed.made(self.plain.times(other.plain))
+            return self._multiple(other) if other.inside is None else other._multiple(self)
+        except BeyondError:
+            return UNKNOWN
+
+    __rmul__ = __mul__
+
+    def _multiple(self, other: Closed) -> Number:
+        """Return n·x + log Eⁿ for a whole number n."""
+        times = other.plain.rational
+        if other.inside is not None or self.inside is None or times is None or abs(times) > 64 or times.denominator > 1:
+            return UNKNOWN if times != 0 else Fraction(0)
+        if times == 0:
+            return Fraction(0)
+        power = Quotient(ONE)
+        for _ in range(abs(int(times))):
+            power = power.times(self.inside)
+        inside = power if times > 0 else Quotient(ONE).over(power)
+        return Closed.made(self.plain.times(other.plain), inside)
+
+    def __truediv__(self, other: Number) -> Number:
+        if isinstance(other, float):
+            return other if other != other else Fraction(0)  # noqa: PLR0124 - a NaN stays
+        other = closed(other)
+        if other is UNKNOWN:
+            return UNKNOWN
+        if other.inside is not None:
+            return UNKNOWN
+        if not other.plain.numerator:
+            return math.nan
+        try:
+            return self._over(other.plain)
+        except BeyondError:
+            return UNKNOWN
+
+    def _over(self, other: Quotient) -> Number:
+        if self.inside is None:
+            return Closed.made(self.plain.over(other))
+        return self * Closed.made(Quotient(ONE).over(other))
+
+    def __rtruediv__(self, other: Number) -> Number:
+        return other if isinstance(other, float) else closed(other) / self
+
+    def __pow__(self, other: Number) -> Number:
+        return power(self, other)
+
+    def __abs__(self) -> Number:
+        return -self if sign(self) < 0 else self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Fraction, Closed)) and compared(self, other) == 0
+
+    def __hash__(self) -> int:  # not by value: nothing looks these up
+        return id(self)
+
+    def __lt__(self, other: Number) -> bool:
+        return bool(self._beside(other) < 0)
+
+    def __le__(self, other: Number) -> bool:
+        return bool(self._beside(other) <= 0)
+
+    def __gt__(self, other: Number) -> bool:
+        return bool(self._beside(other) > 0)
+
+    def __ge__(self, other: Number) -> bool:
+        return bool(self._beside(other) >= 0)
+
+    def _beside(self, other: Number) -> float:
+        """Return a number below, at or above 0 as this one is less than, equal to or more than another."""
+        return -other if isinstance(other, float) else compared(self, other)
+
+    def __bool__(self) -> bool:
+        return sign(self) != 0
+
+
+def closed(number: Number) -> Closed | Any:
+    """Return a rational number in closed form; others as they are."""
+    if isinstance(number, (int, Fraction)):
+        return Closed(Quotient(sums.constant(Fraction(number))))
+    return number
+
+
+def exp(number: Number) -> Number:
+    """Return the exponential of a number."""
+    if isinstance(number, float):
+        return Fraction(0) if number == -math.inf else number
+    number = closed(number)
+    if number is UNKNOWN or (exponent := number.plain.rational) is None:
+        return UNKNOWN
+    power = Quotient({exponent: Fraction(1)})
+    return Closed.made(power if number.inside is None else power.times(number.inside))
+
+
+def log(number: Number) -> Number:
+    """Return the natural logarithm of a number."""
+    if isinstance(number, float):
+        return number if number > 0 else math.nan
+    if number is UNKNOWN:
+        return number
+    direction = sign(number)
+    if direction <= 0:
+        return math.nan if direction else -math.inf
+    number = closed(number)
+    return UNKNOWN if number.inside is not None else Closed.made(Quotient({}), number.plain)
+
+
+def power(base: Number, exponent: Number) -> Number:
+    """Return base^exponent, which is in closed form for whole exponents, and for roots of squares."""
+    if isinstance(exponent, float) or isinstance(base, float) or UNKNOWN in (base, exponent):
+        return UNKNOWN
+    if not isinstance(exponent, (int, Fraction)):
+        return UNKNOWN
+    exponent = Fraction(exponent)
+    if exponent.denominator == 2:
+        base, exponent = sqrt(base), 2 * exponent
+    if base is UNKNOWN or exponent.denominator > 1 or abs(exponent) > 64:
+        return UNKNOWN
+    if isinstance(base, Fraction):
+        return math.inf if not base and exponent < 0 else base ** int(exponent)
+    found: Number = Fraction(1)
+    for _ in range(abs(int(exponent))):
+        found = found * base
+    return found if exponent >= 0 else 1 / closed(found)
+
+
+def sqrt(number: Number) -> Number:
+    """Return the root of the square of a rational number."""
+    if isinstance(number, Fraction) and number >= 0:
+        roots = math.isqrt(number.numerator), math.isqrt(number.denominator)
+        if (roots[0] ** 2, roots[1] ** 2) == (number.numerator, number.denominator):
+            return Fraction(*roots)
+    return UNKNOWN
+
+
+def tanh(number: Number) -> Number:
+    """Return the hyperbolic tangent, 1 − 2 / (exp(2x) + 1)."""
+    if isinstance(number, float):
+        return number if number != number else Fraction(1 if number > 0 else -1)  # noqa: PLR0124 - a NaN stays
+    grown = exp(number + number)
+    return UNKNOWN if grown is UNKNOWN else 1 - 2 / (closed(grown) + 1)
+
+
+def cos(number: Number) -> Number:
+    """Return the cosine of 0; no other one of a rational number is in closed form."""
+    return Fraction(1) if isinstance(number, Fraction) and number == 0 else UNKNOWN
+
+
+def sin(number: Number) -> Number:
+    """Return the sine of 0."""
+    return Fraction(0) if isinstance(number, Fraction) and number == 0 else UNKNOWN
+
+
+def alike(left: Number, right: Number) -> bool:
+    """Say whether numbers have the same form, and so are the same; others may be the same too."""
+    if isinstance(left, Closed) and isinstance(right, Closed):
+        return _form(left) == _form(right)
+    return isinstance(left, Fraction) and isinstance(right, Fraction) and left == right
+
+
+def _form(number: Closed) -> tuple[Terms, Terms, Terms, Terms]:
+    inside = number.inside or Quotient(ONE)
+    return number.plain.numerator, number.plain.denominator, inside.numerator, inside.denominator
+
+
+def difference(left: Number, right: Number) -> Decimal:
+    """Return |left − right| to a few digits, of numbers that differ: it may be too small for a float."""
+    digits = sums.DIGITS
+    while digits <= MOST_DIGITS:
+        with suppress(_TooCoarseError):
+            (one, off), (other, error) = enclosed(left, digits), enclosed(right, digits)
+            if 1000 * (off + error) < abs(one - other) or 2 * digits > MOST_DIGITS:
+                return abs(Context(prec=20, Emin=-(10**17), Emax=10**17).subtract(one, other))
+        digits *= 2
+    return Decimal("NaN")
+
+
+def compared(left: Number, right: Number) -> int:
+    """Return −1, 0 or 1 as a number is less than another, equal to it, or more: by digits where these tell.
+
+    Raises:
+        BeyondError: it cannot be told.
+
+    """
+    if left is UNKNOWN or right is UNKNOWN:
+        raise BeyondError
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        return sign(left - right)
+    with suppress(_TooCoarseError):
+        (one, off), (other, error) = enclosed(left, sums.DIGITS), enclosed(right, sums.DIGITS)
+        if abs(one - other) > 2 * (off + error):
+            return 1 if one > other else -1
+    return sign(left - right)
+
+
+def sign(number: Number) -> int:
+    """Return −1, 0 or 1.
+
+    Raises:
+        BeyondError: it cannot be told.
+
+    """
+    if isinstance(number, (int, Fraction)):
+        return (number > 0) - (number < 0)
+    if not isinstance(number, Closed):
+        raise BeyondError
+    if number.inside is None and not number.plain.numerator:
+        return 0
+    if number.inside is not None and not _surely_not_zero(number):
+        raise BeyondError
+    digits = sums.DIGITS
+    while digits <= MOST_DIGITS:
+        try:
+            value, off = enclosed(number, digits)
+        except _TooCoarseError:
+            value = off = Decimal(0)
+        if abs(value) > off:
+            return 1 if value > 0 else -1
+        digits *= 2
+    raise BeyondError
+
+
+def _surely_not_zero(number: Closed) -> bool:
+    """Say whether x + log E is not 0 by the theorem: x is rational, and E is not exp(−x)."""
+    return number.plain.rational is not None  # `made` has taken every exp(r) out of E, and E = 1 too
+
+
+def enclosed(number: Number, digits: int) -> tuple[Decimal, Decimal]:
+    """Return the value of a number and a bound of what that is off."""
+    context = Context(prec=digits + 4, Emin=-(10**17), Emax=10**17)
+    if isinstance(number, (int, Fraction)):
+        value = sums.decimal(Fraction(number), context)
+        return value, abs(value).scaleb(-digits, context)
+    if digits == sums.DIGITS:
+        if number.near is None:
+            number.near = _enclosed(number, digits)
+        return number.near
+    return _enclosed(number, digits)
+
+
+def _enclosed(number: Closed, digits: int) -> tuple[Decimal, Decimal]:
+    context = Context(prec=digits + 4, Emin=-(10**17), Emax=10**17)
+    value, off = number.plain.enclosed(digits)
+    if number.inside is None:
+        return value, off
+    inside, error = number.inside.enclosed(digits)
+    if inside <= 2 * error:
+        raise _TooCoarseError
+    logarithm = context.ln(inside)
+    spread = context.divide(2 * error, inside) + abs(logarithm).scaleb(-digits, context)
+    return context.add(value, logarithm), context.add(context.add(off, spread), abs(value).scaleb(-digits, context))
+
+
+def approximate(number: Number) -> float:
+    """Return the float that is nearest, or nearly so; NaN for what is unknown."""
+    if isinstance(number, float):
+        return number
+    if number is UNKNOWN:
+        return math.nan
+    try:
+        return float(number) if isinstance(number, Fraction) else float(_sure(number))
+    except OverflowError:
+        return math.inf if sign(number) > 0 else -math.inf
+
+
+def _sure(number: Closed) -> Decimal:
+    digits = sums.DIGITS
+    while digits <= MOST_DIGITS:
+        try:
+            value, off = enclosed(number, digits)
+        except _TooCoarseError:
+            digits *= 2
+            continue
+        if off <= abs(value).scaleb(-20) or digits * 2 > MOST_DIGITS:
+            return value
+        digits *= 2
+    return Decimal("nan")

@@ -1,0 +1,64 @@
+"""Decide an equation by its sides: they are the same numbers, or they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+
+from verify_attention import comparison
+from verify_attention.exact.arrays import Kind, Told
+from verify_attention.model import Sides, Verdict, Worst
+
+
+class Decision(NamedTuple):
+    """What is told of an equation; where it is refuted, the element that shows it, and by how much its sides differ."""
+
+    verdict: Verdict
+    difference: Decimal | None = None
+    worst: Worst | None = None
+
+
+def decide(equation: Iterable[Sides], kind: Kind, first: Worst | None) -> Decision:
+    """Decide all parts of an equation; `first` names the element that is looked at before the others.
+
+    One element that differs refutes the whole. Otherwise the whole is as sure as the element of which least is told.
+    """
+    verdicts: set[Verdict] = set()
+    for part in equation:
+        if part.contrast:
+            continue
+        for place, told in _elements(part, kind, first):
+            if told.verdict == "refuted":
+                left, right = (kind.approximate(kind.lift(side[place])) for side in (part.left, _right(part)))
+                return Decision("refuted", told.difference, comparison.worst(part, place, left, right))
+            verdicts.add(told.verdict)
+    order: tuple[Verdict, ...] = ("undecided", "bounded", "proved")
+    return Decision(next((one for one in order if one in verdicts), "undecided"))
+
+
+def _elements(part: Sides, kind: Kind, first: Worst | None) -> Iterator[tuple[tuple[int, ...], Told]]:
+    """Yield what is told of each element that counts."""
+    left, right = part.left, _right(part)
+    limit = None if part.limit is None else np.broadcast_to(part.limit, left.shape)
+    for place in _places(part, first):
+        sides = kind.lift(left[place]), kind.lift(right[place])
+        yield place, kind.told(*sides) if limit is None else kind.within(*sides, kind.lift(float(limit[place])))
+
+
+def _right(part: Sides) -> np.ndarray:
+    right: np.ndarray = np.broadcast_to(part.right, part.left.shape, subok=True)
+    return right
+
+
+def _places(part: Sides, first: Worst | None) -> Iterator[tuple[int, ...]]:
+    """Yield the places of the elements that count, one of them first."""
+    counts = np.broadcast_to(True if part.counts is None else part.counts, part.left.shape)
+    if first is not None and first.of == part.of:
+        place = tuple(index for index in (first.head, first.row, first.position) if index is not None)
+        inside = len(place) == counts.ndim and all(map(int.__lt__, place, counts.shape))
+        if inside and counts[place]:
+            yield place
+    yield from map(tuple, np.argwhere(counts).tolist())
