@@ -17,7 +17,7 @@ import numpy as np
 import verify_attention
 from verify_attention import validation, wording
 from verify_attention.errors import ResultsError
-from verify_attention.model import STATUSES, Array, Case, CaseReport, Finding, Report, Worst, was_checked
+from verify_attention.model import STATUSES, Array, Case, CaseReport, Finding, Opinion, Report, Worst, was_checked
 from verify_attention.sealing import Document, seal
 from verify_attention.summary import LARGEST, Summary, summarised
 from verify_attention.validation.skeletons import Alike
@@ -192,8 +192,8 @@ def _finding_entries(findings: Iterable[Finding], known: dict[int, Document]) ->
 
 
 def finding_entry(finding: Finding) -> Document:
-    """Return what the document holds of one finding."""
-    return {
+    """Return what the document holds of one finding; an opinion only where one was asked for."""
+    entry = {
         "invariant": finding.invariant,
         "status": finding.status,
         "expected": finding.expected,
@@ -203,6 +203,18 @@ def finding_entry(finding: Finding) -> Document:
         "rounding_bound": number(finding.rounding_bound),
         "worst": finding.worst and _worst(finding.worst),
         "reason": finding.reason,
+    }
+    return entry if finding.opinion is None else {**entry, "opinion": opinion_entry(finding, finding.opinion)}
+
+
+def opinion_entry(finding: Finding, opinion: Opinion) -> Document:
+    """Return what the document holds of an opinion, and of what follows from it for the finding."""
+    return {
+        "verdict": opinion.verdict,
+        "cause": finding.cause,
+        "difference": number(opinion.difference),
+        "worst": opinion.worst and _worst(opinion.worst),
+        "reason": opinion.reason,
     }
 
 

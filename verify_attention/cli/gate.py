@@ -40,6 +40,7 @@ MOST_PROBLEMS = 20
     type=click.Choice(DTYPES),
     help="In which precision it computes. Default: what its adapter declares, or its dtype.",
 )
+@click.option("--exact", is_flag=True, help="Ask for the opinion of exact arithmetic on every measured equation.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="OLD.JSON", help="Name what got worse since.")
 @tolerance_options
 @selection_options
@@ -51,7 +52,7 @@ def gate(
     atol: float,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
-    **under_test: str,
+    **given: Any,
 ) -> int:
     """Judge RESULTS.JSON anew: its schema, digests, inputs, traces, findings and counts.
 
@@ -65,10 +66,11 @@ def gate(
     from verify_attention.gate.baseline import unsound, worse  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
 
+    exact = given.pop("exact")
     chosen = plugins.chosen(select, ignore)
     made = read_results(results)
     files = _cases(made, folders)
-    verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, bool(folders), _due(**under_test))
+    verdict = gating.judge(made, chosen, Tolerance(rtol, atol), files, bool(folders), _due(**given), exact)
     verdict.notes += _notes(made, files, folders)
     if baseline is not None:
         old = read_results(baseline)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +53,7 @@ class Options:
     shard: tuple[int, int] | None
     implementation: str
     dtype: str
+    exact: bool
     color: str
     progress: bool
     detail: str
@@ -84,6 +85,11 @@ class _Shard(click.ParamType[tuple[int, int]]):
 @click.option("-n", "--jobs", type=Jobs(), default="1", show_default=True, help="Run in N processes.")
 @click.option("--shard", type=_Shard(), help="Run every Nth case, from the Ith.")
 @implementation_options
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Say of every measured equation what exact arithmetic does: mathematics, rounding, or the implementation.",
+)
 @color_option
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 @click.option(
@@ -134,7 +140,15 @@ def execute(options: Options) -> int:
     echo("".join(f"note: {line}\n" for line in never_given(loaded)), err=True)
     cases = [cast(case, loaded.precision) for case in _cases(options)]
     tolerance = Tolerance(options.rtol, options.atol)
-    reports = engine.run(cases, loaded, chosen, tolerance, largest=LARGEST[options.detail], jobs=options.jobs)
+    reports = engine.run(
+        cases,
+        loaded,
+        chosen,
+        tolerance,
+        largest=LARGEST[options.detail],
+        jobs=options.jobs,
+        then=_opined() if options.exact else None,
+    )
     report = Report(loaded.under_test, tolerance, tuple(_judged(cases, reports, options)))
     made = results.encoded(report, options.detail)
     os.chdir(home)  # whatever was under test may have gone to another folder
@@ -153,6 +167,12 @@ def execute(options: Options) -> int:
     stale = ended(loaded)  # after the work: a library that has been asked is no good one to fork
     echo("".join(f"{line}\n" for line in stale), err=True)
     return max(exit_code(report), ExitCode.BROKEN) if stale else exit_code(report)
+
+
+def _opined() -> Callable[[CaseReport], CaseReport]:
+    from verify_attention.exact import opined  # noqa: PLC0415
+
+    return opined
 
 
 def _cases(options: Options) -> list[Case]:
@@ -206,6 +226,7 @@ def exit_code(report: Report) -> ExitCode:
     statuses = {finding.status for _, finding in report.findings()}
     if "crashed" in statuses:
         return ExitCode.CRASHED
-    if statuses & BROKEN or not any(finding.checked for _, finding in report.findings()):
+    contradicted = any(finding.contradicted for _, finding in report.findings())
+    if contradicted or statuses & BROKEN or not any(finding.checked for _, finding in report.findings()):
         return ExitCode.BROKEN
     return ExitCode.OK

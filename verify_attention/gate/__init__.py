@@ -18,6 +18,7 @@ from verify_attention.casting import cast
 from verify_attention.errors import CasesRefusedError
 from verify_attention.gate.anew import judged_anew
 from verify_attention.gate.numbers import own_numbers
+from verify_attention.gate.opinions import contradicted, opinions_anew
 from verify_attention.gate.traces import detail_of, is_summary
 from verify_attention.model import BROKEN, FLOAT64, Case, Invariant, Precision, Tolerance, UnderTest, precision
 from verify_attention.sealing import Document
@@ -45,6 +46,7 @@ def judge(
     files: Mapping[str, Case],
     complete: bool = False,
     implementation: UnderTest | None = None,
+    exact: bool = False,
 ) -> Verdict:
     """Judge a document that satisfies its schema.
 
@@ -55,6 +57,7 @@ def judge(
         files: the cases as their files have them now, by id; those that are not here are rebuilt from the results.
         complete: whether the results must have exactly the cases of `files`.
         implementation: what must have been under test, whatever its version; the core, unless given.
+        exact: whether every measured finding must have the opinion of exact arithmetic.
 
     """
     verdict = Verdict()
@@ -62,12 +65,15 @@ def judge(
     verdict.problems += _lost(made, files if complete else None)
     by_problem: dict[str, list[str]] = {}
     for entry in made["cases"]:
-        for problem in _judge_case(verdict, entry, made, chosen, files):
+        for problem in _judge_case(verdict, entry, made, chosen, files, exact):
             by_problem.setdefault(problem, []).append(entry["id"])
     for problem, (first, *others) in by_problem.items():  # one line for what is wrong with many cases
         verdict.problems.append(f"{first}{f' and {len(others)} more' if others else ''}: {problem}")
     for entry in made["cases"]:
         for finding in entry["findings"]:
+            if contradicted(finding):
+                said = finding["opinion"]["reason"]
+                verdict.broken.append(f"{entry['id']}: {finding['invariant']}: passes, against the mathematics: {said}")
             if finding["status"] in BROKEN:
                 verdict.broken.append(
                     f"{entry['id']}: {finding['invariant']}: {finding['status']}: {finding['reason']}"
@@ -121,7 +127,12 @@ def _lost(made: Document, files: Mapping[str, Case] | None) -> Iterator[str]:
 
 
 def _judge_case(
-    verdict: Verdict, entry: Document, made: Document, chosen: Sequence[Invariant], files: Mapping[str, Case]
+    verdict: Verdict,
+    entry: Document,
+    made: Document,
+    chosen: Sequence[Invariant],
+    files: Mapping[str, Case],
+    exact: bool,
 ) -> list[str]:
     """Check one case: by itself, against its file, and judged anew."""
     found: list[str] = []
@@ -146,6 +157,8 @@ def _judge_case(
     asked = [invariant for invariant in chosen if invariant.name in names]
     is_core, fails_here = made["implementation"]["name"] == "core", list[str]()
     found += judged_anew(entry, case, asked, tolerance, is_core, intact, fails_here)
+    if exact or any("opinion" in finding for finding in entry["findings"]):
+        found += opinions_anew(entry, case, asked, exact)
     verdict.broken += [f"{entry['id']}: {said}" for said in fails_here]
     return found
 

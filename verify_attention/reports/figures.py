@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from verify_attention.model import Case, Finding, Report, Status, Tolerance
+from verify_attention.model import Case, Finding, Opinion, Report, Status, Tolerance, Verdict
 
 WORDS: dict[Status, str] = {
     "pass": "PASS",
@@ -23,6 +23,7 @@ COLOURS: dict[Status, str] = {
     "crashed": "bold magenta",
 }
 
+MOST_REASONS = 6
 PUBLISHED = "published-numbers-are-reproduced"
 
 
@@ -46,6 +47,29 @@ def why_skipped(findings: Iterable[Finding]) -> str:
     return ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
 
 
+def verdict_line(finding: Finding) -> str:
+    """Say what exact arithmetic found, and what follows: whose mistake it is, and which expectation is wrong."""
+    opinion = finding.opinion
+    if opinion is None:
+        return ""
+    said = f"{opinion.verdict}: {opinion.reason}"
+    if finding.cause == "mathematics" or finding.contradicted:
+        said = f"`expect: {{{finding.invariant}: {finding.expected}}}` is wrong here; {said}"
+    if finding.contradicted:
+        return f"passes, against the mathematics: {said}"
+    return f"{finding.cause}: {said}" if finding.cause else f"exact: {said}"
+
+
+def exact_line(opinions: Sequence[Opinion]) -> str:
+    """Count what exact arithmetic found, and say what it could not."""
+    counts = Counter(opinion.verdict for opinion in opinions)
+    order: tuple[Verdict, ...] = ("proved", "refuted", "bounded", "undecided", "skipped")
+    listed = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in order if counts[verdict])
+    why = Counter(opinion.reason for opinion in opinions if opinion.verdict in {"undecided", "skipped"})
+    reasons = "; ".join(f"{reason} ({count:,})" for reason, count in why.most_common(MOST_REASONS))
+    return f"In exact arithmetic, on the binary64 numbers of the cases: {listed}{f'. {reasons}' if reasons else ''}"
+
+
 def kind_of(reason: str) -> str:
     """Return the kind of a skipped finding, from the first words of its reason."""
     kind, colon, _ = reason.partition(":")
@@ -60,7 +84,8 @@ def again(case: Case, finding: Finding, report: Report) -> str:
     under_test, tolerance = report.implementation, unusual(report.tolerance, " --{} {!r}")
     whose = "" if under_test.name == "core" else f" --implementation {quoted(under_test.name)}"
     dtype = "" if under_test.dtype == "float64" else f" --dtype {under_test.dtype}"
-    return f"verify-attention run {which}{whose}{dtype} --select {finding.invariant}{tolerance} --no-output"
+    exact = "" if finding.opinion is None else " --exact"
+    return f"verify-attention run {which}{whose}{dtype} --select {finding.invariant}{tolerance}{exact} --no-output"
 
 
 def unusual(tolerance: Tolerance, form: str) -> str:

@@ -13,20 +13,22 @@ from rich.text import Text
 from verify_attention.model import ABOUT_OTHERS, BROKEN, FLOAT64, Case, CaseReport, Finding, Report, Status
 from verify_attention.reports.figures import (
     COLOURS,
+    MOST_REASONS,
     PUBLISHED,
     SEVERITY,
     WORDS,
     again,
     counted,
+    exact_line,
     figure,
     kind_of,
     unusual,
+    verdict_line,
     why_skipped,
 )
 
 MOST_BROKEN = 20
 MOST_PUBLISHED = 3
-MOST_REASONS = 6
 
 
 def console(width: int, color: bool) -> tuple[Console, StringIO]:
@@ -67,7 +69,7 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Repor
     seen: Counter[str] = Counter()
     ranked = []
     for case, finding in findings:
-        if finding.status in BROKEN:
+        if finding.status in BROKEN or finding.contradicted:
             ranked.append((SEVERITY.index(finding.status), seen[finding.invariant], case, finding))
             seen[finding.invariant] += 1
     broken = sorted(ranked, key=lambda entry: entry[:2])
@@ -79,6 +81,8 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Repor
     for _, _, case, finding in broken[:most]:
         screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
         screen.print(f"  {finding.reason}", soft_wrap=True)
+        if finding.opinion is not None:
+            screen.print(f"  {verdict_line(finding)}", soft_wrap=True)
         if finding.observed == "within-rounding" and finding.rounding_bound != np.inf:
             hint = f"  if numbers this large are meant: expect: {{{finding.invariant}: within-rounding}}"
             screen.print(hint, soft_wrap=True)
@@ -164,6 +168,8 @@ def _every_finding(findings: list[tuple[Case, Finding]]) -> Text:
         note = finding.reason or ("" if finding.expected == "holds" else f"expected: {finding.expected}")
         if note:
             text.append(f"      {note}\n", style="default")
+        if finding.opinion is not None:
+            text.append(f"      {verdict_line(finding)}\n", style="default")
     text.rstrip()
     return text
 
@@ -188,6 +194,9 @@ def _notes(screen: Console, report: Report) -> None:
         listed = "; ".join(f"{reason} ({number:,})" for reason, number in kinds.most_common(MOST_REASONS))
         others = f"; and {len(kinds) - MOST_REASONS} other reasons" if len(kinds) > MOST_REASONS else ""
         screen.print(f"Not offered: {listed}{others}")
+    opinions = [finding.opinion for _, finding in report.findings() if finding.opinion is not None]
+    if opinions:
+        screen.print(exact_line(opinions))
     never = _never_checked(report)
     if never:
         screen.print(f"Never really checked: {', '.join(never)}")

@@ -1,0 +1,73 @@
+"""Ask exact arithmetic anew: what it says follows from the case, whatever was under test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from verify_attention import results
+from verify_attention.exact import Expert
+from verify_attention.exact.balls import balls_are_here
+from verify_attention.model import Case, Finding, Invariant, Opinion, Worst
+from verify_attention.sealing import Document
+
+NEAR = 1e-6  # of a number: another version of a library may end elsewhere
+
+
+def opinions_anew(entry: Document, case: Case, asked: Sequence[Invariant], due: bool) -> Iterator[str]:
+    """Compare the stored opinions of a case with what exact arithmetic says here, and yield what is stored otherwise.
+
+    Where opinions are `due`, every finding with a measurement must have one. What only balls can tell is not compared
+    where they are not installed.
+    """
+    known = {invariant.name: invariant for invariant in asked}
+    expert = Expert(case)
+    for said in entry["findings"]:
+        name, stored = said["invariant"], said.get("opinion")
+        measured = said["observed"] is not None
+        if stored is not None and not measured:
+            yield f"{name}: has an opinion, but nothing was measured"
+        elif stored is None and due and measured:
+            yield f"{name}: has no opinion of exact arithmetic: was the run made with --exact?"
+        elif stored is not None and name in known:
+            yield from (f"{name}: {problem}" for problem in _differences(stored, said, expert, known[name]))
+
+
+def _differences(stored: Document, said: Document, expert: Expert, invariant: Invariant) -> Iterator[str]:
+    finding = _finding(said)
+    opinion = expert.opinion(invariant, finding)
+    if opinion.verdict == "undecided" and not balls_are_here():
+        return
+    fresh = results.opinion_entry(finding._replace(opinion=opinion), opinion)
+    for field in ("verdict", "cause"):
+        if stored[field] != fresh[field]:
+            yield f"opinion.{field} says {stored[field]}, exact arithmetic {fresh[field]}"
+    if _place(stored) != _place(fresh) or not _near(stored["difference"], fresh["difference"]):
+        yield f"opinion says {stored['reason']!r}, exact arithmetic {fresh['reason']!r}"
+
+
+def contradicted(said: Document) -> bool:
+    """Say whether a stored finding passes against what is stored of exact arithmetic."""
+    if "opinion" not in said:
+        return False
+    opinion = Opinion(said["opinion"]["verdict"], said["opinion"]["difference"])
+    return _finding(said)._replace(opinion=opinion).contradicted
+
+
+def _finding(said: Document) -> Finding:
+    """Return a stored finding as one of the model, without its opinion."""
+    worst = said["worst"]
+    place = worst and Worst(*(worst[name] for name in ("of", "head", "row", "axis", "index", "left", "right")))
+    words = (said[name] for name in ("invariant", "status", "expected", "observed"))
+    numbers = (said[name] for name in ("deviation", "limit", "rounding_bound"))
+    return Finding(*words, *numbers, place)  # type: ignore[call-arg] # as many as there are
+
+
+def _place(opinion: Document) -> list[object]:
+    worst = opinion["worst"] or {}
+    return [worst.get(name) for name in ("of", "head", "row", "axis", "index")]
+
+
+def _near(stored: float | None, fresh: float | None) -> bool:
+    if stored is None or fresh is None:
+        return stored is fresh
+    return abs(stored - fresh) <= NEAR * abs(fresh)
