@@ -18,6 +18,7 @@ from verify_attention.exact.sums import ONE, Terms
 
 Number: TypeAlias = Any  # Fraction, Closed, Unknown, or a float that is not finite
 MOST_DIGITS = 2000
+MOST_POWER = 64
 MOST_TERMS = 100  # of a product: beyond that a number is not worth its time
 
 
@@ -201,12 +202,12 @@ class Closed:
     __rmul__ = __mul__
 
     def _multiple(self, other: Closed) -> Number:
-        """Return n·x + log Eⁿ for a whole number n."""
-        times = other.plain.rational
-        if other.inside is not None or self.inside is None or times is None or abs(times) > 64 or times.denominator > 1:
-            return UNKNOWN if times != 0 else Fraction(0)
+        """Return n·(x + log E) for a whole number n; other products with a logarithm leave the form."""
+        times = None if other.inside is not None else other.plain.rational
         if times == 0:
             return Fraction(0)
+        if self.inside is None or times is None or abs(times) > MOST_POWER or times.denominator > 1:
+            return UNKNOWN
         power = Quotient(ONE)
         for _ in range(abs(int(times))):
             power = power.times(self.inside)
@@ -292,7 +293,10 @@ def log(number: Number) -> Number:
         return number if number > 0 else math.nan
     if number is UNKNOWN:
         return number
-    direction = sign(number)
+    try:
+        direction = sign(number)
+    except BeyondError:
+        return UNKNOWN
     if direction <= 0:
         return math.nan if direction else -math.inf
     number = closed(number)
@@ -308,7 +312,7 @@ def power(base: Number, exponent: Number) -> Number:
     exponent = Fraction(exponent)
     if exponent.denominator == 2:
         base, exponent = sqrt(base), 2 * exponent
-    if base is UNKNOWN or exponent.denominator > 1 or abs(exponent) > 64:
+    if base is UNKNOWN or exponent.denominator > 1 or abs(exponent) > MOST_POWER:
         return UNKNOWN
     if isinstance(base, Fraction):
         return math.inf if not base and exponent < 0 else base ** int(exponent)
@@ -359,6 +363,9 @@ def _form(number: Closed) -> tuple[Terms, Terms, Terms, Terms]:
 
 def difference(left: Number, right: Number) -> Decimal:
     """Return |left − right| to a few digits, of numbers that differ: it may be too small for a float."""
+    gap = left - right
+    if gap is not UNKNOWN:
+        return abs(_sure(gap))
     digits = sums.DIGITS
     while digits <= MOST_DIGITS:
         with suppress(_TooCoarseError):
@@ -400,10 +407,8 @@ def sign(number: Number) -> int:
         raise BeyondError
     if number.inside is None and not number.plain.numerator:
         return 0
-    if number.inside is not None and not _surely_not_zero(number):
-        raise BeyondError
-    digits = sums.DIGITS
-    while digits <= MOST_DIGITS:
+    digits, most = sums.DIGITS, MOST_DIGITS if _surely_not_zero(number) else 4 * sums.DIGITS
+    while digits <= most:
         try:
             value, off = enclosed(number, digits)
         except _TooCoarseError:
@@ -415,8 +420,9 @@ def sign(number: Number) -> int:
 
 
 def _surely_not_zero(number: Closed) -> bool:
-    """Say whether x + log E is not 0 by the theorem: x is rational, and E is not exp(−x)."""
-    return number.plain.rational is not None  # `made` has taken every exp(r) out of E, and E = 1 too
+    """Say whether a number with x + log E is not 0 by the theorem: E is 1, or x is rational, and E is not exp(−x)."""
+    # `made` has taken every exp(r) out of E, and E = 1 too.
+    return number.inside is None or number.plain.rational is not None
 
 
 def enclosed(number: Number, digits: int) -> tuple[Decimal, Decimal]:
@@ -457,7 +463,8 @@ def approximate(number: Number) -> float:
         return math.inf if sign(number) > 0 else -math.inf
 
 
-def _sure(number: Closed) -> Decimal:
+def _sure(number: Number) -> Decimal:
+    """Return the value of a number that is not 0 to some twenty digits."""
     digits = sums.DIGITS
     while digits <= MOST_DIGITS:
         try:
