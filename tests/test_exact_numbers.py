@@ -48,7 +48,7 @@ def tree(draw, depth):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_arithmetic_in_closed_form_is_that_of_mpmath_at_120_digits(seed):
-    draw, known = random.Random(seed), 0
+    draw, known = random.Random(seed), 0  # noqa: S311 - not for secrets
     with mpmath.workdps(DIGITS):
         for _ in range(250):
             number, expected = tree(draw, draw.randint(1, 4))
@@ -72,7 +72,7 @@ def test_arithmetic_in_closed_form_is_that_of_mpmath_at_120_digits(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_equal_in_another_form_is_found_to_be(seed):
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 - not for secrets
     for _ in range(60):
         one, other, third = (closed.exp(rational(draw)) + rational(draw) ** 2 + 1 for _ in range(3))
         # By hand: (a + b)·c = a·c + b·c,  (a/b)/(c/b) = a/c,  log(a·b) = log a + log b,  exp(r + log a) = exp(r)·a.
@@ -145,7 +145,7 @@ TENTH = Fraction(0.1)  # as binary64 has it
         ("an array of floats", np.full(3, 0.1) * ROWS[0], [TENTH**2, 2 * TENTH, -TENTH]),
         ("a whole number below", ROWS[0] / 3, [TENTH / 3, Fraction(2, 3), Fraction(-1, 3)]),
         ("np.where", np.where([True, False, True], ROWS[0], 0.1) / 7, [TENTH / 7, TENTH / 7, Fraction(-1, 7)]),
-        ("np.concatenate", np.concatenate([ROWS[0], np.array([1.0])]) / 3, [TENTH / 3, Fraction(2, 3), Fraction(-1, 3), Fraction(1, 3)]),
+        ("np.concatenate", np.concatenate([ROWS[0, :2], [1.0]]) / 3, [TENTH / 3, Fraction(2, 3), Fraction(1, 3)]),
         ("zeros_like", np.zeros_like(ROWS[0]) + 1, [1, 1, 1]),
         ("full_like", np.full_like(ROWS[0], 0.1) / 3, [TENTH / 3] * 3),
         ("mean", ROWS.mean(axis=-1), [(TENTH + 1) / 3, Fraction(4, 3)]),
@@ -160,7 +160,7 @@ TENTH = Fraction(0.1)  # as binary64 has it
         ("abs", np.abs(ROWS[0]) / 3, [TENTH / 3, Fraction(2, 3), Fraction(1, 3)]),
         ("sort", np.sort(ROWS[0]) / 3, [Fraction(-1, 3), TENTH / 3, Fraction(2, 3)]),
         ("partition", np.partition(ROWS[0], 1)[1:2] / 3, [TENTH / 3]),
-        ("taken", np.take_along_axis(ROWS, ROWS.argmax(axis=-1)[:, None], axis=-1)[:, 0] / 3, [Fraction(2, 3), Fraction(1)]),
+        ("taken", np.take_along_axis(ROWS, ROWS.argmax(axis=-1)[:, None], -1)[:, 0] / 3, [Fraction(2, 3), Fraction(1)]),
     ],
 )  # fmt: skip
 def test_numpy_rounds_nothing(name, made, expected):

@@ -124,7 +124,7 @@ class Balls:
         if apart.is_zero():
             return Told("proved")
         if apart > (0 if limit is None else limit):
-            return Told("refuted", Decimal(apart.mid().str(8, radius=False)))
+            return Told("refuted", Decimal(apart.mid().str(20, radius=False)))
         if limit is not None:
             return Told("proved" if apart <= limit else "undecided")
         return Told("bounded" if apart < MEETING else "undecided")

@@ -78,7 +78,7 @@ class Finding(NamedTuple):
             return None
         if self.opinion is None or self.opinion.verdict in {"undecided", "skipped"}:
             return None
-        if self.expected == self.observed:
+        if self.expected == self.observed == "holds":
             return None  # the sides agree as they should; what the case lacks is a contrast
         if self._expects_otherwise:
             return "mathematics"

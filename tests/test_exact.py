@@ -1,0 +1,385 @@
+"""Opinions of exact arithmetic: proved, refuted or bounded, and what follows for what breaks."""
+
+import copy
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from making import INVARIANTS, TOLERANCE, article_case, random_case, rng
+
+from verify_attention import __version__, exact, results
+from verify_attention.cases import build_case, load_cases
+from verify_attention.cli.run import exit_code
+from verify_attention.engine import run_case
+from verify_attention.exact import INSTALL, Expert, opined
+from verify_attention.gate import judge
+from verify_attention.model import Finding, Opinion, Report, Tolerance, Trace, UnderTest
+from verify_attention.pipeline import CORE, biased_keys, softmax
+from verify_attention.reports import table
+from verify_attention.sealing import seal
+
+pytest.importorskip("flint")
+
+BIAS_FAMILY = (
+    "scores-follow-the-formula",
+    "key-bias-shifts-scores-alike",
+    "key-bias-leaves-weights",
+    "key-bias-leaves-output",
+    "query-bias-moves-score-gaps",
+    "both-biases-weigh-like-query-bias",
+    "each-row-shifts-by-its-own-constant",
+    "inert-query-bias-leaves-weights",
+    "per-key-shift-moves-score-gaps",
+    "score-product-has-four-terms",
+    "softmax-ignores-a-row-shift",
+    "value-bias-passes-through",
+    "lse-moves-with-the-key-bias",
+)
+RATIONAL = {"mask", "causal", "window", "score_bias", "alibi", "temperature", "key_shifts"}
+KEPT = "key-bias-leaves-weights"
+
+
+def findings(case, implementation=CORE, chosen=None):
+    """Return the findings of a case with their opinions, by name."""
+    asked = [INVARIANTS[name] for name in chosen or INVARIANTS]
+    report = opined(run_case(case, implementation, asked, TOLERANCE))
+    return {finding.invariant: finding for finding in report.findings}
+
+
+def verdicts(case, chosen=BIAS_FAMILY):
+    found = findings(case, chosen=chosen)
+    return {name: finding.opinion.verdict for name, finding in found.items() if finding.opinion is not None}
+
+
+def built(**document):
+    return build_case(
+        {"d_k": 2, "q": [1, 0.5], "keys": [[1, 0], [0, 1], [-1, 0]], "bQ": [0, 1], "bK": [3, -2]} | document, id="given"
+    )
+
+
+def test_all_that_is_measured_of_the_worked_example_is_proved():
+    found = findings(article_case())
+    opinions = {name: finding.opinion for name, finding in found.items()}
+    measured = {name for name, finding in found.items() if finding.observed is not None}
+    assert len(measured) >= 11
+    assert {opinions[name].verdict for name in measured} == {"proved"}
+    assert {opinions[name] for name in opinions.keys() - measured} == {None}
+    assert {finding.cause for finding in found.values()} == {None}
+
+
+def by_gaps(case):
+    """Decide by score gaps whether a K bias, a Q bias and both leave the weights, in plain loops over fractions."""
+
+    def gaps(condition):
+        bQ, bK = case.bQ * ("q" in condition), case.bK * ("k" in condition)
+        shifts = case.features.get("key_shifts") if "k" in condition else None
+        seen = case.features.get("mask")
+        found = []
+        for h, i in itertools.product(*map(range, case.q.shape[:2])):
+            g = h // (len(case.q) // len(case.keys))
+            row = []
+            for j in range(case.keys.shape[1]):
+                if seen is not None and not seen[h, i, j]:
+                    continue
+                terms = (
+                    (Fraction(case.q[h, i, t]) + Fraction(bQ[h, t]))
+                    * (
+                        Fraction(case.keys[g, j, t])
+                        + Fraction(bK[g, t])
+                        + Fraction(0 if shifts is None else shifts[g, j, t])
+                    )
+                    for t in range(case.d_k)
+                )
+                row.append(sum(terms, Fraction(0)))
+            found.append([score - row[0] for score in row])
+        return found
+
+    return {KEPT: gaps("k") == gaps("none"), "both-biases-weigh-like-query-bias": gaps("qk") == gaps("q")}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_weights_are_the_same_exactly_where_all_score_gaps_are(seed):
+    draw = rng(900 + seed)
+    features = {}
+    if seed % 3 == 1:  # shifts of which some, or all, are common after all
+        features["key_shifts"] = np.repeat(draw.normal(size=(2, 1, 3)), 4, axis=1)
+        features["key_shifts"][:, 2] += draw.integers(0, 2) * 2.0**-40
+    if seed % 2:
+        features["mask"] = draw.random((4, 3, 4)) < 0.6
+        features["mask"][..., 1:3] = True
+    case = random_case(draw, H=4, G=2, Tq=3, Tk=4, d_k=3, d_v=2, features=features)
+    case = case.but(bK=case.bK * 10.0 ** draw.integers(-3, 12))
+    found = verdicts(case)
+    for name, same in by_gaps(case).items():
+        assert found[name] == ("proved" if same else "refuted"), name
+
+
+def test_bias_claims_about_rational_scores_are_decided_on_every_shipped_case():
+    asked = 0
+    for case in load_cases(("cases",)):
+        if not case.features.keys() <= RATIONAL or math.prod(case.scores_shape) > 400:
+            continue
+        found = findings(case, chosen=BIAS_FAMILY)
+        measured = [finding for finding in found.values() if finding.observed is not None]
+        asked += len(measured)
+        for finding in measured:
+            assert finding.opinion.verdict in {"proved", "refuted"}, (case.id, finding)
+            if finding.observed != "within-rounding":
+                assert (finding.opinion.verdict == "refuted") == (finding.observed == "breaks"), (case.id, finding)
+            assert not finding.contradicted
+    assert asked > 1500
+
+
+def test_a_wrong_document_is_refuted_at_a_key():
+    finding = findings(built(features={"rope": {}}, expect={KEPT: "holds"}))[KEPT]
+    assert (finding.status, finding.opinion.verdict, finding.cause) == ("fail", "refuted", "mathematics")
+    assert finding.opinion.worst.axis == "key"
+
+    # By hand, in floats: a key at position j gets R_j (k_j + bK), and the one query stands at the last key.
+    def weights(bias):
+        turned = [
+            (math.cos(2 - j) * x + math.sin(2 - j) * y) + 0.5 * (-math.sin(2 - j) * x + math.cos(2 - j) * y)
+            for j, (x, y) in enumerate((x + bias[0], y + bias[1]) for x, y in ((1, 0), (0, 1), (-1, 0)))
+        ]
+        powers = [math.exp(score / math.sqrt(2)) for score in turned]
+        return [power / sum(powers) for power in powers]
+
+    key = finding.opinion.worst.position
+    expected = abs(weights((3, -2))[key] - weights((0, 0))[key])
+    assert math.isclose(finding.opinion.difference, expected, rel_tol=1e-12)
+    text = table.render(report_of(built(features={"rope": {}}, expect={KEPT: "holds"})), width=200)
+    assert f"mathematics: `expect: {{{KEPT}: holds}}` is wrong here; refuted: the sides differ by" in text
+    assert f"key {key}" in text
+
+
+def report_of(case, implementation=CORE, name="core", tolerance=TOLERANCE, chosen=None):
+    asked = [INVARIANTS[one] for one in chosen or INVARIANTS]
+    return Report(UnderTest(name, __version__), tolerance, (opined(run_case(case, implementation, asked, tolerance)),))
+
+
+def test_a_large_bias_is_rounding_with_proof():
+    case = built(q=[1, 0.3], keys=[[1, 0.1], [0.2, 1], [-1, 0.7]], bK=[1.0e10, -0.37e10])
+    found = findings(case)
+    broken = [finding for finding in found.values() if finding.status != "pass" and finding.observed is not None]
+    assert len(broken) >= 3
+    assert {finding.status for finding in broken} == {"inconclusive"}
+    assert {finding.opinion.verdict for finding in broken} == {"proved"}
+    assert {finding.cause for finding in broken} == {"rounding"}
+    assert exit_code(report_of(case)) == 1
+
+
+def test_a_wrong_control_is_called_wrong():
+    report = report_of(built(expect={KEPT: "breaks"}))
+    (finding,) = (one for _, one in report.findings() if one.invariant == KEPT)
+    assert (finding.status, finding.opinion.verdict, finding.cause) == ("fail", "proved", "mathematics")
+    assert f"`expect: {{{KEPT}: breaks}}` is wrong here; proved" in table.render(report, width=200)
+
+
+def on_the_first_key(case):
+    keys = np.array(biased_keys(case))
+    keys[:, 1:] -= case.bK[:, None]
+    return keys
+
+
+def test_what_only_an_implementation_breaks_is_its_own():
+    finding = findings(article_case(), CORE.but(keys=on_the_first_key))[KEPT]
+    assert (finding.status, finding.opinion.verdict, finding.cause) == ("fail", "proved", "implementation")
+
+
+def test_a_control_that_only_an_implementation_breaks_does_not_hold():
+    """The equation holds, so that a case which expects it to break is wrong, and so is code that breaks it."""
+    report = report_of(built(expect={KEPT: "breaks"}), CORE.but(keys=on_the_first_key), "mine", chosen=[KEPT])
+    ((_, finding),) = report.findings()
+    assert (finding.status, finding.opinion.verdict, finding.contradicted) == ("pass", "proved", True)
+    assert exit_code(report) == 1
+    assert "passes, against the mathematics" in table.render(report, width=200)
+
+
+def test_a_difference_below_the_limit_is_no_contradiction():
+    case = built(features={"key_shifts": [[0, 0], [0, 0], [2.0**-44, 0]]}, expect={KEPT: "holds"})
+    finding = findings(case, chosen=[KEPT])[KEPT]
+    assert (finding.status, finding.opinion.verdict, finding.contradicted) == ("pass", "refuted", False)
+    assert 0 < finding.opinion.difference < 1e-12
+
+
+LIMIT, BOUND = 1e-12, 1e-9
+
+
+@pytest.mark.parametrize(
+    ("expected", "status", "deviation", "verdict", "difference", "cause", "contradicted"),
+    [
+        ("holds", "pass", 0.0, "proved", None, None, False),
+        ("holds", "pass", 0.0, "refuted", 1e-14, None, False),
+        ("holds", "pass", 0.0, "refuted", 0.3, None, True),
+        ("holds", "inconclusive", 1e-10, "proved", None, "rounding", False),
+        ("holds", "inconclusive", 1e-10, "bounded", None, "rounding", False),
+        ("holds", "inconclusive", 1e-10, "refuted", 1e-14, "rounding", False),
+        ("holds", "inconclusive", 1e-10, "refuted", 1e-10, "mathematics", False),
+        ("holds", "inconclusive", 1e-10, "undecided", None, None, False),
+        ("holds", "fail", 0.3, "proved", None, "implementation", False),
+        ("holds", "fail", 0.3, "bounded", None, "implementation", False),
+        ("holds", "fail", 0.3, "refuted", 0.3, "mathematics", False),
+        ("holds", "fail", 0.3, "refuted", 1e-14, "implementation", False),
+        ("holds", "fail", 0.3, "skipped", None, None, False),
+        ("within-rounding", "pass", 1e-10, "proved", None, None, False),
+        ("within-rounding", "fail", 0.3, "proved", None, "implementation", False),
+        ("within-rounding", "pass", 1e-10, "refuted", 0.3, None, True),
+        ("breaks", "pass", 0.3, "refuted", 0.3, None, False),
+        ("breaks", "pass", 0.3, "proved", None, None, True),
+        ("breaks", "pass", 0.3, "refuted", 1e-9, None, True),
+        ("breaks", "fail", 0.0, "proved", None, "mathematics", False),
+        ("breaks", "fail", 0.0, "refuted", 0.3, "implementation", False),
+        ("breaks", "fail", 0.0, "refuted", 1e-9, "mathematics", False),
+        ("breaks", "inconclusive", 1e-10, "refuted", 0.3, "rounding", False),
+        ("breaks", "inconclusive", 1e-10, "bounded", None, "mathematics", False),
+        ("breaks", "inconclusive", 1e-8, "refuted", 1e-8, "mathematics", False),
+        ("breaks", "inconclusive", 1e-8, "refuted", 0.3, "implementation", False),
+        ("holds", "skipped", 0.3, "refuted", 0.3, None, False),
+    ],
+)
+def test_whose_mistake_it_is(expected, status, deviation, verdict, difference, cause, contradicted):
+    from verify_attention import comparison
+
+    observed = comparison.observe(deviation, LIMIT, BOUND)
+    assert status in {comparison.status(expected, deviation, LIMIT, BOUND), "skipped"}
+    opinion = Opinion(verdict, difference)
+    finding = Finding(KEPT, status, expected, observed, deviation, LIMIT, BOUND, opinion=opinion)
+    assert (finding.cause, finding.contradicted) == (cause, contradicted)
+
+
+def test_without_an_opinion_nothing_is_said():
+    finding = Finding(KEPT, "fail", "holds", "breaks", 0.3, LIMIT, BOUND)
+    assert (finding.cause, finding.contradicted) == (None, False)
+
+
+def test_without_balls_rational_cases_are_decided_and_others_say_what_to_install(monkeypatch):
+    monkeypatch.setattr(exact, "balls_are_here", lambda: False)
+    monkeypatch.setattr(exact, "balls", None)
+    assert set(verdicts(article_case()).values()) == {"proved"}
+    opinion = findings(built(features={"rope": {}}))[KEPT].opinion
+    assert opinion.verdict == "undecided"
+    assert INSTALL in opinion.reason
+    text = table.render(report_of(built(features={"rope": {}})), width=200)
+    assert INSTALL in text
+
+
+def test_what_is_too_large_is_skipped_with_an_estimate(monkeypatch):
+    draw = rng(7)
+    case = random_case(draw, H=8, G=2, Tq=512, Tk=512, d_k=64, d_v=64)
+    opinion = Expert(case).opinion(INVARIANTS[KEPT], Finding(KEPT, "pass", "holds", "holds", 0.0, 1e-12, 1e-9))
+    assert opinion.verdict == "skipped"
+    assert "estimated at" in opinion.reason
+    monkeypatch.setattr(exact, "MOST_SECONDS", 1e-9)
+    assert set(verdicts(article_case()).values()) == {"skipped"}
+
+
+def test_the_limit_of_printed_numbers_is_part_of_their_equation():
+    from verify_attention.model import Published
+
+    printed = "published-numbers-are-reproduced"
+
+    def told(number):
+        weights = np.array([[[number, 0.283995, 0.140029]]])
+        return findings(article_case(published=Published(6, {"weights": {"none": weights}})))[printed].opinion.verdict
+
+    assert told(0.575975) == "proved"  # the article's; 0.5759751… by the calculator
+    assert told(0.575976) == "refuted"
+
+
+def test_a_latent_and_its_keys_are_taken_without_rounding():
+    case = next(case for case in load_cases(("cases/boundaries/mla.yaml",)) if case.latent is not None)
+    assert findings(case)["absorbed-mla-equals-expanded"].opinion.verdict in {"proved", "bounded"}
+
+
+@pytest.mark.parametrize("rotary_dims", [2, 6])
+def test_frequencies_are_not_rounded(rotary_dims):
+    draw = rng(3)
+    case = random_case(draw, H=2, G=1, Tq=2, Tk=3, d_k=6, d_v=2)
+    document = {name: getattr(case, name).tolist() for name in ("q", "keys", "bQ", "bK", "values", "bV")}
+    case = build_case({"d_k": 6, **document, "features": {"rope": {"rotary_dims": rotary_dims}}}, id="turned")
+    assert findings(case)["scores-follow-the-formula"].opinion.verdict == "bounded"
+
+
+def test_a_wrong_formula_is_refuted():
+    """The opinion asks the claim's own sides: one with a wrong right side is no longer proved."""
+    from dataclasses import replace
+
+    right = INVARIANTS[KEPT]
+
+    def wrong(case, attend):
+        for part in right.sides(case, attend):
+            yield replace(part, right=part.right + 2.0**-60)
+
+    finding = findings(article_case(), chosen=[KEPT])[KEPT]
+    found = Expert(article_case()).opinion(replace(right, sides=wrong), finding)
+    assert (found.verdict, found.difference) == ("refuted", 2.0**-60)
+
+
+def document_of(case, implementation=CORE, name="core", chosen=None):
+    return json.loads(results.encoded(report_of(case, implementation, name, chosen=chosen)))
+
+
+def gate(made, chosen=tuple(INVARIANTS), asked=True):
+    due = UnderTest(made["implementation"]["name"], "")
+    return judge(made, [INVARIANTS[name] for name in chosen], TOLERANCE, {}, False, due, asked)
+
+
+def test_the_gate_asks_again():
+    made = document_of(built(features={"rope": {}}, expect={KEPT: "holds"}))
+    assert gate(made).problems == []
+    assert any(KEPT in line for line in gate(made).broken)
+    for field, value in (("verdict", "proved"), ("cause", "rounding"), ("difference", 0.5), ("worst", None)):
+        forged = copy.deepcopy(made)
+        (entry,) = (finding for finding in forged["cases"][0]["findings"] if finding["invariant"] == KEPT)
+        assert entry["opinion"][field] != value
+        entry["opinion"][field] = value
+        seal(forged)
+        assert any("opinion" in problem for problem in gate(forged).problems), field
+
+
+def test_the_gate_misses_an_opinion_where_it_is_asked_for():
+    made = document_of(article_case())
+    (entry,) = (finding for finding in made["cases"][0]["findings"] if finding["invariant"] == KEPT)
+    del entry["opinion"]
+    seal(made)
+    assert any("no opinion" in problem for problem in gate(made).problems)
+    assert gate(made, asked=False).problems == []
+
+
+def test_the_gate_does_not_let_a_contradiction_pass():
+    made = document_of(built(expect={KEPT: "breaks"}), CORE.but(keys=on_the_first_key), "mine", chosen=[KEPT])
+    verdict = gate(made, chosen=[KEPT])
+    assert verdict.problems == []
+    assert any("against the mathematics" in line for line in verdict.broken)
+
+
+def test_results_without_exact_are_as_they_were():
+    reports = (run_case(article_case(), CORE, list(INVARIANTS.values()), TOLERANCE),)
+    made = json.loads(results.encoded(Report(UnderTest("core", __version__), Tolerance(), reports)))
+    assert not any("opinion" in finding for finding in made["cases"][0]["findings"])
+
+
+def test_a_crash_and_a_nan_get_no_wrong_cause():
+    def crashing(case):
+        raise RuntimeError(case.id)
+
+    assert {finding.cause for finding in findings(article_case(), crashing).values()} == {None}
+
+    def spoiled(case):
+        trace = CORE(case)
+        return Trace(np.full_like(trace.output, np.nan), trace.inside)
+
+    finding = findings(article_case(), spoiled)["key-bias-leaves-output"]
+    assert (finding.status, finding.cause) == ("fail", "implementation")
+
+
+def test_softmax_without_its_maximum_is_the_implementation():
+    def naive(scores):
+        powers = np.exp(scores * 1.0000001)
+        return powers / powers.sum(axis=-1, keepdims=True), softmax(scores)[1]
+
+    found = findings(built(bK=[1.0, 2.0]), CORE.but(softmax=naive))
+    assert found["weight-ratios-follow-score-gaps"].cause == "implementation"
