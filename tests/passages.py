@@ -118,6 +118,13 @@ def smallest() -> None:
     _text(f"$ verify-attention {' '.join(command)}\n…\n{made[made.index('# key-bias') :]}")
 
 
+def exact() -> None:
+    """Show what exact arithmetic says of two cases that break: its sums are of one product each, so every machine's."""
+    command = ["run", "tests/example/mathematics-or-rounding.yaml", "--exact", "--no-output", "--quiet"]
+    command += ["--select", "key-bias-leaves-weights"]
+    _text(f"$ verify-attention {' '.join(command)}\n{output(*command, folder=str(ROOT))}")
+
+
 def exit_codes() -> None:
     """List the exit codes."""
     rows = [f"| {code.value} | {code.meaning} |" for code in ExitCode]
