@@ -8,19 +8,21 @@ which tell numbers apart, and else bound how far apart they may be.
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import localcontext
 
 import numpy as np
 
+from verify_attention.exact import sums
 from verify_attention.exact.arrays import Kind
 from verify_attention.exact.attend import ExactCore
 from verify_attention.exact.balls import INSTALL, MEETING, balls, balls_are_here
 from verify_attention.exact.deciding import Decision, decide
 from verify_attention.exact.kinds import CLOSED_FORM
 from verify_attention.exact.lifting import lifted
-from verify_attention.model import Case, CaseReport, Finding, Invariant, Opinion
+from verify_attention.model import CONTROL, Case, CaseReport, Finding, Invariant, Opinion
 from verify_attention.plugins import invariants
 
-BITS = (212, 424, 848, 1696)  # of balls, as long as they are too wide
+BITS = (212, 848)  # of balls, as long as they are too wide
 MOST_SECONDS = 60  # that one claim may be estimated at
 SECONDS = {"closed form": 4e-6, "balls": 4e-7}  # of one multiplication, measured, with what comes along
 
@@ -72,7 +74,9 @@ class Expert:
         kind.use()
         try:
             with np.errstate(all="ignore"):
-                return decide(invariant.sides(case, attend), kind, finding.worst)
+                enough = max(CONTROL, finding.limit or 0.0)
+                with localcontext(sums.context_of(sums.DIGITS)):
+                    return decide(invariant.sides(case, attend), kind, finding.worst, enough)
         except ArithmeticError:  # it cannot be told which of two numbers is the larger
             return Decision("undecided")
 

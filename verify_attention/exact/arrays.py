@@ -8,6 +8,7 @@ float, a whole number, another array, becomes a number of its kind first: floats
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
@@ -24,7 +25,13 @@ class Told(NamedTuple):
     difference: Decimal | None = None
 
 
-COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isfinite", "isnan", "isinf"}
+LARGEST = Decimal(sys.float_info.max)  # the difference from an infinity
+COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "isfinite"}
+OPERATORS = {"add", "subtract", "multiply", "divide", "negative", "absolute", "square"} | COMPARISONS  # of Python
+
+
+class NotExactError(ArithmeticError):
+    """Something was asked of numbers that are not rounded which they do not have; the text says what."""
 
 
 class Kind(Protocol):
@@ -76,13 +83,14 @@ class Numbers(np.ndarray):
         """Call a numpy function on the elements."""
         given = [self._bare(each) for each in inputs]
         name = ufunc.__name__
-        options.pop("casting", None)
-        options.pop("subok", None)
-        if options.get("where") is True:
-            options.pop("where")
-        if options.get("dtype") is None:
-            options.pop("dtype", None)
-        if name == "matmul" and method == "__call__":
+        options = {option: value for option, value in options.items() if not _usual(option, value)}
+        if not options.keys() <= {"axis", "keepdims"} or not isinstance(out, tuple | None) or method == "at":
+            raise NotExactError(f"numpy's {name} with {', '.join(options) or method}")
+        if out is not None and not isinstance(out[0], Numbers):
+            raise NotExactError(f"the result of numpy's {name} was to be rounded")
+        if name not in OPERATORS and name != "matmul" and name not in self.kind.functions:
+            raise NotExactError(f"numpy's {name}")
+        if name == "matmul":
             found = self.kind.product(*given)
         elif name in self.kind.functions:
             found = _called(_ufunc(self.kind.functions[name], ufunc.nin), method, given, options)
@@ -102,7 +110,15 @@ class Numbers(np.ndarray):
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Call another function of numpy's, and take in what it returns."""
         found = super().__array_function__(function, types, args, kwargs)
-        return self._made(found) if isinstance(found, np.ndarray) and found.dtype == object else found
+        if not isinstance(found, np.ndarray):
+            return found
+        return self._made(found) if found.dtype == object else found.view(np.ndarray)
+
+    def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
+        """Return a copy as an array of objects; these numbers become no floats."""
+        if np.dtype(dtype) != object:
+            raise NotExactError(f"numbers were to become {np.dtype(dtype)}")
+        return self.copy()
 
     def __setitem__(self, key: Any, value: Any) -> None:
         super().__setitem__(key, self._bare(value))
@@ -173,6 +189,13 @@ class Numbers(np.ndarray):
     def imag(self) -> Any:
         """The imaginary parts."""
         return self._made(_ufunc(self.kind.imag, 1)(self.view(np.ndarray)))
+
+
+def _usual(option: str, value: Any) -> bool:
+    """Say whether an option of a numpy function asks for nothing unusual."""
+    if option in {"axis", "keepdims"}:
+        return False
+    return option in {"casting", "subok"} or value is None or (option == "where" and value is True)
 
 
 def _called(function: Any, method: str, given: list[Any], options: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
@@ -16,16 +16,19 @@ _WITHOUT_OUTPUT = CORE.but(mix=lambda case, _weights: np.zeros((*case.scores_sha
 class _Later(Trace):
     """A trace that mixes the values only when its output is asked for: that takes longer than all else."""
 
-    _case: Case
+    _case: ref[Case]
 
     def __init__(self, case: Case) -> None:
-        object.__setattr__(self, "_case", case)
+        object.__setattr__(self, "_case", ref(case))  # the case is remembered by who asks
         object.__setattr__(self, "arguments", None)
         object.__setattr__(self, "inside", _WITHOUT_OUTPUT(case if case.W_O is None else case.but(W_O=None)).inside)
 
     @cached_property
     def _whole(self) -> Trace:
-        return CORE(self._case)
+        case = self._case()
+        if case is None:
+            raise ReferenceError("the case has gone")
+        return CORE(case)
 
     @property
     def output(self) -> Array:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from verify_attention.exact.arrays import Told
+from verify_attention.exact.arrays import LARGEST, Told
 
 MEETING = 1e-45  # balls that meet are called equal within this
 INSTALL = "pip install 'verify-attention[exact]'"
@@ -44,7 +44,6 @@ class Balls:
         self.functions: Mapping[str, Callable[..., Any]] = {
             name: _method(name) for name in ("exp", "log", "sqrt", "tanh", "cos", "sin", "expm1")
         } | {
-            "log2": lambda x: x.log() / self._arb(2).log(),
             "logaddexp": self._logaddexp,
             "arctanh": lambda x: x.atanh(),
             "copysign": lambda x, y: -abs(x) if self._less(y, self._arb(0)) else abs(x),
@@ -58,9 +57,7 @@ class Balls:
             "greater_equal": lambda x, y: not self._less(x, y),
             "equal": self._equal,
             "not_equal": lambda x, y: not self._equal(x, y),
-            "isfinite": lambda x: x.is_finite(),
-            "isnan": lambda x: x.is_nan(),
-            "isinf": lambda x: not x.is_finite() and not x.is_nan(),
+            "isfinite": self._finite,
         }
 
     def use(self) -> None:
@@ -76,6 +73,13 @@ class Balls:
         if isinstance(element, Fraction):
             return self._arb(self._fmpq(element.numerator, element.denominator))
         return element
+
+    def _finite(self, element: Any) -> bool:
+        if element.is_finite():
+            return True
+        if element == self._arb("inf") or element == self._arb("-inf"):
+            return False
+        raise TooWideError  # a ball that holds everything
 
     def _less(self, left: Any, right: Any) -> bool:
         if left < right:
@@ -118,16 +122,22 @@ class Balls:
     def within(self, left: Any, right: Any, limit: Any) -> Told:
         """Tell whether numbers are no farther apart than a limit; None: than `MEETING`."""
         if not left.is_finite() or not right.is_finite():
-            same = not left.is_nan() and not right.is_nan() and bool(left == right)
-            return Told("proved" if same else "undecided")
+            return self._told_of_infinities(left, right)
         apart = abs(left - right)
         if apart.is_zero():
             return Told("proved")
         if apart > (0 if limit is None else limit):
-            return Told("refuted", Decimal(apart.mid().str(20, radius=False)))
+            return Told("refuted", Decimal(apart.abs_lower().str(20, radius=False)))
         if limit is not None:
             return Told("proved" if apart <= limit else "undecided")
         return Told("bounded" if apart < MEETING else "undecided")
+
+    def _told_of_infinities(self, left: Any, right: Any) -> Told:
+        try:
+            finite = self._finite(left), self._finite(right)
+        except TooWideError:
+            return Told("undecided")
+        return Told("proved") if finite == (False, False) and left == right else Told("refuted", LARGEST)
 
     def approximate(self, element: Any) -> float:
         """Return the midpoint."""

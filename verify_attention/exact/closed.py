@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from decimal import Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -38,7 +38,8 @@ class Unknown:
     def _refuse(self, *_: object) -> bool:
         raise BeyondError
 
-    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refuse
+    __hash__ = object.__hash__
 
 
 UNKNOWN = Unknown()
@@ -111,7 +112,7 @@ class Quotient:
 
     def enclosed(self, digits: int) -> tuple[Decimal, Decimal]:
         """Return the value and a bound of what it is off."""
-        context = Context(prec=digits + 4, Emin=-(10**17), Emax=10**17)
+        context = sums.context_of(digits)
         (above, off), (below, error) = (sums.enclosed(part, digits) for part in (self.numerator, self.denominator))
         if abs(below) <= 2 * error:
             raise _TooCoarseError
@@ -175,8 +176,8 @@ class Closed:
         if isinstance(other, float):
             return sign * other
         other = closed(other)
-        if other is UNKNOWN:
-            return UNKNOWN
+        if not isinstance(other, Closed):
+            return UNKNOWN if other is UNKNOWN else NotImplemented
         try:
             plain = self.plain.plus(other.plain, sign)
             if other.inside is None:
@@ -190,8 +191,8 @@ class Closed:
         if isinstance(other, float):
             return other * float(sign(self)) if other == other else other  # noqa: PLR0124 - a NaN stays
         other = closed(other)
-        if other is UNKNOWN:
-            return UNKNOWN
+        if not isinstance(other, Closed):
+            return UNKNOWN if other is UNKNOWN else NotImplemented
         try:
             if self.inside is None and other.inside is None:
                 return Closed.made(self.plain.times(other.plain))
@@ -218,8 +219,8 @@ class Closed:
         if isinstance(other, float):
             return other if other != other else Fraction(0)  # noqa: PLR0124 - a NaN stays
         other = closed(other)
-        if other is UNKNOWN:
-            return UNKNOWN
+        if not isinstance(other, Closed):
+            return UNKNOWN if other is UNKNOWN else NotImplemented
         if other.inside is not None:
             return UNKNOWN
         if not other.plain.numerator:
@@ -235,7 +236,7 @@ class Closed:
         return self * Closed.made(Quotient(ONE).over(other))
 
     def __rtruediv__(self, other: Number) -> Number:
-        return other if isinstance(other, float) else closed(other) / self
+        return other * float(sign(self)) if isinstance(other, float) else closed(other) / self
 
     def __pow__(self, other: Number) -> Number:
         return power(self, other)
@@ -305,9 +306,7 @@ def log(number: Number) -> Number:
 
 def power(base: Number, exponent: Number) -> Number:
     """Return base^exponent, which is in closed form for whole exponents, and for roots of squares."""
-    if isinstance(exponent, float) or isinstance(base, float) or UNKNOWN in (base, exponent):
-        return UNKNOWN
-    if not isinstance(exponent, (int, Fraction)):
+    if not isinstance(exponent, (int, Fraction)) or not isinstance(base, (Fraction, Closed)):
         return UNKNOWN
     exponent = Fraction(exponent)
     if exponent.denominator == 2:
@@ -366,14 +365,8 @@ def difference(left: Number, right: Number) -> Decimal:
     gap = left - right
     if gap is not UNKNOWN:
         return abs(_sure(gap))
-    digits = sums.DIGITS
-    while digits <= MOST_DIGITS:
-        with suppress(_TooCoarseError):
-            (one, off), (other, error) = enclosed(left, digits), enclosed(right, digits)
-            if 1000 * (off + error) < abs(one - other) or 2 * digits > MOST_DIGITS:
-                return abs(Context(prec=20, Emin=-(10**17), Emax=10**17).subtract(one, other))
-        digits *= 2
-    return Decimal("NaN")
+    (one, off), (other, error) = enclosed(left, sums.DIGITS), enclosed(right, sums.DIGITS)
+    return abs(one - other) - off - error  # as `compared` has told them apart
 
 
 def compared(left: Number, right: Number) -> int:
@@ -427,7 +420,7 @@ def _surely_not_zero(number: Closed) -> bool:
 
 def enclosed(number: Number, digits: int) -> tuple[Decimal, Decimal]:
     """Return the value of a number and a bound of what that is off."""
-    context = Context(prec=digits + 4, Emin=-(10**17), Emax=10**17)
+    context = sums.context_of(digits)
     if isinstance(number, (int, Fraction)):
         value = sums.decimal(Fraction(number), context)
         return value, abs(value).scaleb(-digits, context)
@@ -439,7 +432,7 @@ def enclosed(number: Number, digits: int) -> tuple[Decimal, Decimal]:
 
 
 def _enclosed(number: Closed, digits: int) -> tuple[Decimal, Decimal]:
-    context = Context(prec=digits + 4, Emin=-(10**17), Emax=10**17)
+    context = sums.context_of(digits)
     value, off = number.plain.enclosed(digits)
     if number.inside is None:
         return value, off

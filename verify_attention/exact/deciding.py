@@ -21,20 +21,27 @@ class Decision(NamedTuple):
     worst: Worst | None = None
 
 
-def decide(equation: Iterable[Sides], kind: Kind, first: Worst | None) -> Decision:
-    """Decide all parts of an equation; `first` names the element that is looked at before the others.
+def decide(equation: Iterable[Sides], kind: Kind, first: Worst | None, enough: float) -> Decision:
+    """Decide all parts of an equation; `first` names the element of a part that is looked at before its others.
 
-    One element that differs refutes the whole. Otherwise the whole is as sure as the element of which least is told.
+    One element that differs refutes the whole. The one that differs most is named, or one that differs by `enough`:
+    then nobody has to look further. Otherwise the whole is as sure as the element of which least is told.
     """
     verdicts: set[Verdict] = set()
+    refuted: Decision | None = None
     for part in equation:
         if part.contrast:
             continue
         for place, told in _elements(part, kind, first):
-            if told.verdict == "refuted":
-                left, right = (kind.approximate(kind.lift(side[place])) for side in (part.left, _right(part)))
-                return Decision("refuted", told.difference, comparison.worst(part, place, left, right))
             verdicts.add(told.verdict)
+            if told.difference is None or (refuted is not None and told.difference <= (refuted.difference or 0)):
+                continue
+            left, right = (kind.approximate(kind.lift(side[place])) for side in (part.left, _right(part)))
+            refuted = Decision("refuted", told.difference, comparison.worst(part, place, left, right))
+            if told.difference >= enough:
+                return refuted
+    if refuted is not None:
+        return refuted
     order: tuple[Verdict, ...] = ("undecided", "bounded", "proved")
     return Decision(next((one for one in order if one in verdicts), "undecided"))
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from verify_attention.exact import closed
-from verify_attention.exact.arrays import Told
+from verify_attention.exact.arrays import LARGEST, Told
 from verify_attention.exact.closed import UNKNOWN, Number
 
 
@@ -38,11 +38,13 @@ class Complex:
 
 
 def _complex(number: Any) -> Complex:
-    return number if isinstance(number, Complex) else Complex(number, Fraction(0))
+    if isinstance(number, Complex):
+        return number
+    return Complex(number, UNKNOWN if number is UNKNOWN else Fraction(0))
 
 
 def _maximum(left: Number, right: Number) -> Number:
-    if left != left or right != right:  # noqa: PLR0124 - a NaN stays
+    if any(isinstance(number, float) and math.isnan(number) for number in (left, right)):
         return math.nan
     return max(left, right)
 
@@ -65,7 +67,6 @@ class ClosedForm:
     functions: Mapping[str, Callable[..., Any]] = {
         "exp": _exp,
         "log": closed.log,
-        "log2": lambda x: closed.log(x) / closed.closed(closed.log(Fraction(2))),
         "expm1": lambda x: closed.exp(x) - 1,
         "logaddexp": lambda x, y: closed.log(closed.exp(x) + closed.exp(y)),
         "sqrt": closed.sqrt,
@@ -79,8 +80,6 @@ class ClosedForm:
         "minimum": _minimum,
         "clip": lambda x, low, high: _minimum(_maximum(x, low), high),
         "isfinite": lambda x: not isinstance(x, float),
-        "isnan": lambda x: isinstance(x, float) and math.isnan(x),
-        "isinf": lambda x: isinstance(x, float) and math.isinf(x),
     }
 
     def use(self) -> None:
@@ -115,26 +114,24 @@ class ClosedForm:
     def told(self, left: Any, right: Any) -> Told:
         """Tell numbers apart, or prove that they are the same."""
         if isinstance(left, float) or isinstance(right, float):
-            return Told("proved" if left == right else "undecided")
+            return _told_of_infinities(left, right)
         if closed.alike(left, right):
             return Told("proved")
         try:
-            if closed.compared(left, right) == 0:
-                return Told("proved")
+            same = closed.compared(left, right) == 0
+            return Told("proved") if same else Told("refuted", closed.difference(left, right))
         except ArithmeticError:
             return Told("undecided")
-        return Told("refuted", closed.difference(left, right))
 
     def within(self, left: Any, right: Any, limit: Any) -> Told:
         """Tell whether numbers are no farther apart than a limit."""
         if isinstance(left, float) or isinstance(right, float):
-            return Told("proved" if left == right else "undecided")
+            return _told_of_infinities(left, right)
         try:
-            if closed.compared(left, right + limit) <= 0 and closed.compared(right, left + limit) <= 0:
-                return Told("proved")
+            near = closed.compared(left, right + limit) <= 0 and closed.compared(right, left + limit) <= 0
+            return Told("proved") if near else Told("refuted", closed.difference(left, right))
         except ArithmeticError:
             return Told("undecided")
-        return Told("refuted", closed.difference(left, right))
 
     def approximate(self, element: Any) -> float:
         """Return the float that is nearest, or nearly so."""
@@ -147,6 +144,13 @@ class ClosedForm:
     def imag(self, element: Any) -> Any:
         """Return the imaginary part."""
         return _complex(element).imag
+
+
+def _told_of_infinities(left: Number, right: Number) -> Told:
+    """Tell of two numbers, one of which is infinite or none at all."""
+    if any(number is UNKNOWN or number != number for number in (left, right)):  # noqa: PLR0124 - a NaN is none
+        return Told("undecided")
+    return Told("proved") if left == right else Told("refuted", LARGEST)
 
 
 def _compared(left: Number, right: Number) -> int:

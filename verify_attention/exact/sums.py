@@ -68,7 +68,7 @@ def leading(terms: Terms) -> tuple[Fraction, Fraction]:
 
 def enclosed(terms: Terms, digits: int) -> tuple[Decimal, Decimal]:
     """Return the value of a sum to so many digits of its largest term, and a bound of what that is off."""
-    context = _context(digits)
+    context = context_of(digits)
     total, size = Decimal(0), Decimal(0)
     for exponent, coefficient in terms.items():
         term = context.multiply(decimal(coefficient, context), exponential(exponent, context))
@@ -82,7 +82,7 @@ def exponential(exponent: Fraction, context: Context) -> Decimal:
     The exponent is taken with as many digits more as it has before its point.
     """
     before = len(str(abs(int(exponent))))
-    wider = _context(context.prec + before + 2)
+    wider = context_of(context.prec + before + 2)
     return context.plus(wider.exp(decimal(exponent, wider)))
 
 
@@ -91,5 +91,6 @@ def decimal(number: Fraction, context: Context) -> Decimal:
     return context.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
-def _context(digits: int) -> Context:
+def context_of(digits: int) -> Context:
+    """Return decimals of a few digits more, with exponents that no score of a float leaves."""
     return Context(prec=digits + 4, rounding=ROUND_HALF_EVEN, Emin=-(10**17), Emax=10**17)

@@ -58,7 +58,7 @@ def sides(case: Case, attend: Implementation) -> Iterator[Sides]:
 
 def _whole(case: Case, logs: Array) -> Flags:
     """Say which weights, by their logarithms, keep all digits in a coarse precision, whatever rounding does to them."""
-    if case.precision == FLOAT64:
+    if case.precision.unit <= FLOAT64.unit:
         return np.ones_like(logs, dtype=bool)
     large: Flags = logs >= np.log(case.precision.smallest) + rounding.log_weights(case)
     return large

@@ -97,7 +97,10 @@ class Finding(NamedTuple):
         differs = self.opinion.difference if self.opinion.verdict == "refuted" else 0.0
         if differs is None or self.limit is None:
             return False
-        return differs < CONTROL if self.expected == "breaks" else differs > self.limit
+        if self.expected == "breaks":
+            return differs < CONTROL
+        rounding = self.rounding_bound or 0.0 if self.expected == "within-rounding" else 0.0
+        return differs > max(self.limit, rounding)
 
 
 def was_checked(status: Status, observed: Expectation | None) -> bool:
