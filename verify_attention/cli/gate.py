@@ -138,6 +138,7 @@ def _is_case_file(name: str) -> bool:
 def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...]) -> list[str]:
     """Say what could not be checked, and what differs without being wrong."""
     from verify_attention import __version__, results  # noqa: PLC0415
+    from verify_attention.exact.balls import INSTALL, balls_are_here  # noqa: PLC0415
     from verify_attention.gate.traces import summarised_for_size  # noqa: PLC0415
 
     notes = []
@@ -145,6 +146,11 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...
     if absent and not folders:
         which = f"{absent[0]}{f' and {len(absent) - 1} more' if len(absent) > 1 else ''}"
         notes.append(f"not here: {which}; inputs were taken from the results (--cases DIR says where the files are)")
+    balls = sum(
+        "bits" in one["opinion"]["reason"] for case in made["cases"] for one in case["findings"] if "opinion" in one
+    )
+    if balls and not balls_are_here():
+        notes.append(f"{balls:,} opinions by balls are taken as they are: {INSTALL}")
     if made["tool"]["version"] != __version__:
         notes.append(f"written by version {made['tool']['version']}, judged by {__version__}")
     here = results.environment()

@@ -22,9 +22,11 @@ from verify_attention.exact.lifting import lifted
 from verify_attention.model import CONTROL, Case, CaseReport, Finding, Invariant, Opinion
 from verify_attention.plugins import invariants
 
+IN_CLOSED_FORM = "in closed form"
 BITS = (212, 848)  # of balls, as long as they are too wide
-MOST_SECONDS = 60  # that one claim may be estimated at
-SECONDS = {"closed form": 4e-6, "balls": 4e-7}  # of one multiplication, measured, with what comes along
+MOST_SECONDS = {"closed form": 20, "balls": 60}  # that one claim may be estimated at; the first leaves it to the second
+SECONDS = {"closed form": 4e-6, "balls": 1e-6}  # for each multiplication, with what comes along, measured
+POSED = {"closed form": 50, "balls": 10}  # as much again, where a claim poses the case in many ways
 
 
 def opined(report: CaseReport) -> CaseReport:
@@ -51,11 +53,11 @@ class Expert:
         """Return what exact arithmetic says of a claim, of which a finding says what was measured."""
         if invariant.of_others:
             return Opinion("skipped", reason="the claim is about what an implementation does, not about the formula")
-        if (seconds := self._seconds("closed form")) <= MOST_SECONDS:
+        if self._seconds("closed form", invariant) <= MOST_SECONDS["closed form"]:
             found = self._decided(invariant, finding, 0)
             if found.verdict in {"proved", "refuted"}:
-                return _opinion(found, "in closed form")
-        if (seconds := self._seconds("balls")) > MOST_SECONDS:
+                return _opinion(found, IN_CLOSED_FORM)
+        if (seconds := self._seconds("balls", invariant)) > MOST_SECONDS["balls"]:
             return Opinion("skipped", reason=f"too large for exact arithmetic: estimated at {seconds:,.0f} s")
         if not balls_are_here():
             return Opinion("undecided", reason=f"not in closed form; balls may tell: {INSTALL}")
@@ -80,9 +82,10 @@ class Expert:
         except ArithmeticError:  # it cannot be told which of two numbers is the larger
             return Decision("undecided")
 
-    def _seconds(self, kind: str) -> float:
+    def _seconds(self, kind: str, invariant: Invariant) -> float:
         heads, rows, keys = self._case.scores_shape
-        return heads * rows * keys * (self._case.d_k + self._case.d_v + 30) * SECONDS[kind]
+        products = heads * rows * keys * (self._case.d_k + self._case.d_v + 30)
+        return products * SECONDS[kind] * (POSED[kind] if invariant.on_request else 1)
 
 
 def _opinion(found: Decision, how: str) -> Opinion:

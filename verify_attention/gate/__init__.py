@@ -73,7 +73,8 @@ def judge(
         for finding in entry["findings"]:
             if contradicted(finding):
                 said = finding["opinion"]["reason"]
-                verdict.broken.append(f"{entry['id']}: {finding['invariant']}: passes, against the mathematics: {said}")
+                name, expected = finding["invariant"], finding["expected"]
+                verdict.broken.append(f"{entry['id']}: {name}: passes, but `expect: {expected}` is wrong: {said}")
             if finding["status"] in BROKEN:
                 verdict.broken.append(
                     f"{entry['id']}: {finding['invariant']}: {finding['status']}: {finding['reason']}"

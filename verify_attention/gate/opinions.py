@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from verify_attention import results
-from verify_attention.exact import Expert
-from verify_attention.exact.balls import balls_are_here
+from verify_attention.exact import IN_CLOSED_FORM, Expert
+from verify_attention.exact.balls import INSTALL, balls_are_here
 from verify_attention.model import Case, Finding, Invariant, Opinion, Worst
 from verify_attention.sealing import Document
 
@@ -35,8 +35,10 @@ def opinions_anew(entry: Document, case: Case, asked: Sequence[Invariant], due: 
 def _differences(stored: Document, said: Document, expert: Expert, invariant: Invariant) -> Iterator[str]:
     finding = _finding(said)
     opinion = expert.opinion(invariant, finding)
-    if opinion.verdict == "undecided" and not balls_are_here():
-        return
+    if opinion.verdict == "undecided" and not balls_are_here() and not stored["reason"].endswith(IN_CLOSED_FORM):
+        return  # balls told it, where they are
+    if stored["verdict"] == "undecided" and stored["reason"].endswith(INSTALL) and stored["cause"] is None:
+        return  # they were not where it was written
     fresh = results.opinion_entry(finding._replace(opinion=opinion), opinion)
     for field in ("verdict", "cause"):
         if stored[field] != fresh[field]:
