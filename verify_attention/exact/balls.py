@@ -46,7 +46,7 @@ class Balls:
         } | {
             "logaddexp": self._logaddexp,
             "arctanh": lambda x: x.atanh(),
-            "copysign": lambda x, y: -abs(x) if self._less(y, self._arb(0)) else abs(x),
+            "copysign": self._copysign,
             "power": lambda x, y: x**y,
             "maximum": lambda x, y: x.max(y),
             "minimum": lambda x, y: x.min(y),
@@ -96,6 +96,11 @@ class Balls:
         if not left.overlaps(right):
             return False
         raise TooWideError
+
+    def _copysign(self, size: Any, number: Any) -> Any:
+        if number < 0 or number >= 0:
+            return -abs(size) if number < 0 else abs(size)
+        return abs(size).union(-abs(size))  # either
 
     def _logaddexp(self, left: Any, right: Any) -> Any:
         top = left.max(right)
