@@ -16,8 +16,8 @@ from verify_attention.exact import sums
 from verify_attention.exact.arrays import Kind
 from verify_attention.exact.attend import ExactCore
 from verify_attention.exact.balls import INSTALL, MEETING, balls, balls_are_here
+from verify_attention.exact.closed_form import CLOSED_FORM
 from verify_attention.exact.deciding import Decision, decide
-from verify_attention.exact.kinds import CLOSED_FORM
 from verify_attention.exact.lifting import lifted
 from verify_attention.model import CONTROL, Case, CaseReport, Finding, Invariant, Opinion
 from verify_attention.plugins import invariants

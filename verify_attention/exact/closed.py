@@ -8,22 +8,19 @@ UNKNOWN, and stays so. A rational number is a `Fraction`, infinities and NaN are
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from verify_attention.exact import sums
+from verify_attention.exact.quotients import BeyondError, Quotient, TooCoarseError
 from verify_attention.exact.sums import ONE, Terms
 
 Number: TypeAlias = Any  # Fraction, Closed, Unknown, or a float that is not finite
 MOST_DIGITS = 2000
 MOST_POWER = 64
-MOST_TERMS = 100  # of a product: beyond that a number is not worth its time
-
-
-class BeyondError(ArithmeticError):
-    """Something was asked of a number that is known in closed form no longer."""
 
 
 class Unknown:
@@ -43,96 +40,6 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
-
-
-class Quotient:
-    """numerator / denominator; the denominator's leading term is 1."""
-
-    __slots__ = ("_inverse", "denominator", "numerator")
-
-    def __init__(self, numerator: Terms, denominator: Terms = ONE) -> None:
-        self.numerator = numerator
-        self.denominator = denominator
-        self._inverse: Quotient | None = None
-
-    @classmethod
-    def of(cls, numerator: Terms, denominator: Terms) -> Quotient:
-        """Bring a quotient into its form."""
-        exponent, coefficient = sums.leading(denominator)
-        if exponent or coefficient != 1:
-            numerator = sums.shifted(numerator, -exponent, 1 / coefficient)
-            denominator = sums.shifted(denominator, -exponent, 1 / coefficient)
-        return cls.over_normal(numerator, denominator)
-
-    @classmethod
-    def over_normal(cls, numerator: Terms, denominator: Terms) -> Quotient:
-        """Bring a quotient into its form whose denominator has it already."""
-        if len(numerator) == len(denominator) > 1:  # perhaps c·exp(r) times the denominator
-            power, factor = sums.leading(numerator)
-            if sums.shifted(denominator, power, factor) == numerator:
-                return cls({power: factor})
-        return cls(numerator, denominator)
-
-    def plus(self, other: Quotient, factor: int = 1) -> Quotient:
-        """Return self + factor·other."""
-        if not self.numerator or not other.numerator:
-            return (
-                self
-                if not other.numerator
-                else other
-                if factor == 1
-                else Quotient(sums.shifted(other.numerator, Fraction(0), Fraction(-1)), other.denominator)
-            )
-        if self.denominator is other.denominator or self.denominator == other.denominator:
-            return Quotient.over_normal(sums.plus(self.numerator, other.numerator, factor), self.denominator)
-        left, right = _product(self.numerator, other.denominator), _product(other.numerator, self.denominator)
-        return Quotient.over_normal(sums.plus(left, right, factor), _product(self.denominator, other.denominator))
-
-    def times(self, other: Quotient) -> Quotient:
-        """Return the product."""
-        return Quotient.of(_product(self.numerator, other.numerator), _product(self.denominator, other.denominator))
-
-    def over(self, other: Quotient) -> Quotient:
-        """Return self / other."""
-        if self.denominator is not ONE and self.denominator == other.denominator:
-            return Quotient.of(self.numerator, other.numerator)
-        if other._inverse is None:  # one sum is below all the weights of a row
-            other._inverse = Quotient.of(other.denominator, other.numerator)
-        return self.times(other._inverse)
-
-    @property
-    def rational(self) -> Fraction | None:
-        """The rational number that this is, or None."""
-        if not self.numerator:
-            return Fraction(0)
-        if len(self.numerator) == 1 and len(self.denominator) == 1:
-            exponent, coefficient = sums.leading(self.numerator)
-            return None if exponent else coefficient
-        return None
-
-    def enclosed(self, digits: int) -> tuple[Decimal, Decimal]:
-        """Return the value and a bound of what it is off."""
-        context = sums.context_of(digits)
-        (above, off), (below, error) = (sums.enclosed(part, digits) for part in (self.numerator, self.denominator))
-        if abs(below) <= 2 * error:
-            raise _TooCoarseError
-        value = context.divide(above, below)
-        spread = context.add(off, context.multiply(abs(value), error)) / (abs(below) - error)
-        return value, context.add(spread, abs(value).scaleb(-digits, context))
-
-
-class _TooCoarseError(ArithmeticError):
-    """So many digits do not tell a number from 0."""
-
-
-def _product(left: Terms, right: Terms) -> Terms:
-    if left is ONE or left == ONE:
-        return right
-    if right is ONE or right == ONE:
-        return left
-    if len(left) * len(right) > MOST_TERMS:
-        raise BeyondError
-    return sums.times(left, right)
 
 
 class Closed:
@@ -238,14 +145,13 @@ class Closed:
     def __rtruediv__(self, other: Number) -> Number:
         return other * float(sign(self)) if isinstance(other, float) else closed(other) / self
 
-    def __pow__(self, other: Number) -> Number:
-        return power(self, other)
-
     def __abs__(self) -> Number:
         return -self if sign(self) < 0 else self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, (Fraction, Closed)) and compared(self, other) == 0
+        if isinstance(other, (int, Fraction, Closed)):
+            return compared(self, other) == 0
+        return False if isinstance(other, float) else NotImplemented
 
     def __hash__(self) -> int:  # not by value: nothing looks these up
         return id(self)
@@ -275,77 +181,6 @@ def closed(number: Number) -> Closed | Any:
     if isinstance(number, (int, Fraction)):
         return Closed(Quotient(sums.constant(Fraction(number))))
     return number
-
-
-def exp(number: Number) -> Number:
-    """Return the exponential of a number."""
-    if isinstance(number, float):
-        return Fraction(0) if number == -math.inf else number
-    number = closed(number)
-    if number is UNKNOWN or (exponent := number.plain.rational) is None:
-        return UNKNOWN
-    power = Quotient({exponent: Fraction(1)})
-    return Closed.made(power if number.inside is None else power.times(number.inside))
-
-
-def log(number: Number) -> Number:
-    """Return the natural logarithm of a number."""
-    if isinstance(number, float):
-        return number if number > 0 else math.nan
-    if number is UNKNOWN:
-        return number
-    try:
-        direction = sign(number)
-    except BeyondError:
-        return UNKNOWN
-    if direction <= 0:
-        return math.nan if direction else -math.inf
-    number = closed(number)
-    return UNKNOWN if number.inside is not None else Closed.made(Quotient({}), number.plain)
-
-
-def power(base: Number, exponent: Number) -> Number:
-    """Return base^exponent, which is in closed form for whole exponents, and for roots of squares."""
-    if not isinstance(exponent, (int, Fraction)) or not isinstance(base, (Fraction, Closed)):
-        return UNKNOWN
-    exponent = Fraction(exponent)
-    if exponent.denominator == 2:
-        base, exponent = sqrt(base), 2 * exponent
-    if base is UNKNOWN or exponent.denominator > 1 or abs(exponent) > MOST_POWER:
-        return UNKNOWN
-    if isinstance(base, Fraction):
-        return math.inf if not base and exponent < 0 else base ** int(exponent)
-    found: Number = Fraction(1)
-    for _ in range(abs(int(exponent))):
-        found = found * base
-    return found if exponent >= 0 else 1 / closed(found)
-
-
-def sqrt(number: Number) -> Number:
-    """Return the root of the square of a rational number."""
-    if isinstance(number, Fraction) and number >= 0:
-        roots = math.isqrt(number.numerator), math.isqrt(number.denominator)
-        if (roots[0] ** 2, roots[1] ** 2) == (number.numerator, number.denominator):
-            return Fraction(*roots)
-    return UNKNOWN
-
-
-def tanh(number: Number) -> Number:
-    """Return the hyperbolic tangent, 1 − 2 / (exp(2x) + 1)."""
-    if isinstance(number, float):
-        return number if number != number else Fraction(1 if number > 0 else -1)  # noqa: PLR0124 - a NaN stays
-    grown = exp(number + number)
-    return UNKNOWN if grown is UNKNOWN else 1 - 2 / (closed(grown) + 1)
-
-
-def cos(number: Number) -> Number:
-    """Return the cosine of 0; no other one of a rational number is in closed form."""
-    return Fraction(1) if isinstance(number, Fraction) and number == 0 else UNKNOWN
-
-
-def sin(number: Number) -> Number:
-    """Return the sine of 0."""
-    return Fraction(0) if isinstance(number, Fraction) and number == 0 else UNKNOWN
 
 
 def alike(left: Number, right: Number) -> bool:
@@ -380,7 +215,7 @@ def compared(left: Number, right: Number) -> int:
         raise BeyondError
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return sign(left - right)
-    with suppress(_TooCoarseError):
+    with suppress(TooCoarseError):
         (one, off), (other, error) = enclosed(left, sums.DIGITS), enclosed(right, sums.DIGITS)
         if abs(one - other) > 2 * (off + error):
             return 1 if one > other else -1
@@ -400,16 +235,19 @@ def sign(number: Number) -> int:
         raise BeyondError
     if number.inside is None and not number.plain.numerator:
         return 0
-    digits, most = sums.DIGITS, MOST_DIGITS if _surely_not_zero(number) else 4 * sums.DIGITS
-    while digits <= most:
-        try:
-            value, off = enclosed(number, digits)
-        except _TooCoarseError:
-            value = off = Decimal(0)
+    for value, off in _ever_closer(number, MOST_DIGITS if _surely_not_zero(number) else 4 * sums.DIGITS):
         if abs(value) > off:
             return 1 if value > 0 else -1
-        digits *= 2
     raise BeyondError
+
+
+def _ever_closer(number: Number, most: int) -> Iterator[tuple[Decimal, Decimal]]:
+    """Yield enclosures of a number to more and more digits."""
+    digits = sums.DIGITS
+    while digits <= most:
+        with suppress(TooCoarseError):
+            yield enclosed(number, digits)
+        digits *= 2
 
 
 def _surely_not_zero(number: Closed) -> bool:
@@ -438,7 +276,7 @@ def _enclosed(number: Closed, digits: int) -> tuple[Decimal, Decimal]:
         return value, off
     inside, error = number.inside.enclosed(digits)
     if inside <= 2 * error:
-        raise _TooCoarseError
+        raise TooCoarseError
     logarithm = context.ln(inside)
     spread = context.divide(2 * error, inside) + abs(logarithm).scaleb(-digits, context)
     return context.add(value, logarithm), context.add(context.add(off, spread), abs(value).scaleb(-digits, context))
@@ -458,14 +296,7 @@ def approximate(number: Number) -> float:
 
 def _sure(number: Number) -> Decimal:
     """Return the value of a number that is not 0 to some twenty digits."""
-    digits = sums.DIGITS
-    while digits <= MOST_DIGITS:
-        try:
-            value, off = enclosed(number, digits)
-        except _TooCoarseError:
-            digits *= 2
-            continue
-        if off <= abs(value).scaleb(-20) or digits * 2 > MOST_DIGITS:
+    for value, off in _ever_closer(number, MOST_DIGITS):
+        if off <= abs(value).scaleb(-20):
             return value
-        digits *= 2
-    return Decimal("nan")
+    raise BeyondError

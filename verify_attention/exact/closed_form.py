@@ -1,4 +1,4 @@
-"""The two kinds of numbers: in closed form, of which equality is known, and balls, of which difference is."""
+"""Numbers in closed form as a kind that arrays may hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from verify_attention.exact import closed
+from verify_attention.exact import closed, elementary
 from verify_attention.exact.arrays import LARGEST, Told
 from verify_attention.exact.closed import UNKNOWN, Number
 
@@ -55,9 +55,9 @@ def _minimum(left: Number, right: Number) -> Number:
 
 def _exp(number: Any) -> Any:
     if isinstance(number, Complex):
-        size = closed.exp(number.real)
-        return Complex(size * closed.cos(number.imag), size * closed.sin(number.imag))
-    return closed.exp(number)
+        size = elementary.exp(number.real)
+        return Complex(size * elementary.cos(number.imag), size * elementary.sin(number.imag))
+    return elementary.exp(number)
 
 
 class ClosedForm:
@@ -66,15 +66,15 @@ class ClosedForm:
     name = "closed form"
     functions: Mapping[str, Callable[..., Any]] = {
         "exp": _exp,
-        "log": closed.log,
-        "expm1": lambda x: closed.exp(x) - 1,
-        "logaddexp": lambda x, y: closed.log(closed.exp(x) + closed.exp(y)),
-        "sqrt": closed.sqrt,
-        "tanh": closed.tanh,
-        "cos": closed.cos,
-        "sin": closed.sin,
-        "power": closed.power,
-        "arctanh": lambda x: closed.log((1 + x) / closed.closed(1 - x)) / 2,
+        "log": elementary.log,
+        "expm1": lambda x: elementary.exp(x) - 1,
+        "logaddexp": lambda x, y: elementary.log(elementary.exp(x) + elementary.exp(y)),
+        "sqrt": elementary.sqrt,
+        "tanh": elementary.tanh,
+        "cos": elementary.cos,
+        "sin": elementary.sin,
+        "power": elementary.power,
+        "arctanh": lambda x: elementary.log((1 + x) / closed.closed(1 - x)) / 2,
         "copysign": lambda x, y: abs(x) if y >= 0 else -abs(x),
         "maximum": _maximum,
         "minimum": _minimum,
