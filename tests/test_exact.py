@@ -151,7 +151,9 @@ def test_a_wrong_document_is_refuted_at_a_key():
     expected = abs(weights((3, -2))[key] - weights((0, 0))[key])
     assert math.isclose(finding.opinion.difference, expected, rel_tol=1e-12)
     text = table.render(report_of(built(features={"rope": {}}, expect={KEPT: "holds"})), width=200)
-    assert f"mathematics: `expect: {{{KEPT}: holds}}` is wrong here; refuted: the sides differ by" in text
+    assert (
+        f"mathematics: `expect: {{{KEPT}: holds}}` is wrong here; refuted: by the formula the sides differ by" in text
+    )
     assert f"key {key}" in text
 
 
@@ -347,6 +349,40 @@ def test_the_gate_misses_an_opinion_where_it_is_asked_for():
     seal(made)
     assert any("no opinion" in problem for problem in gate(made).problems)
     assert gate(made, asked=False).problems == []
+
+
+def test_the_gate_says_once_that_no_finding_has_an_opinion():
+    reports = (run_case(article_case(), CORE, list(INVARIANTS.values()), TOLERANCE),)
+    made = json.loads(results.encoded(Report(UnderTest("core", __version__), TOLERANCE, reports)))
+    assert ["made with --exact" in problem for problem in gate(made).problems] == [True]
+
+
+def test_a_file_without_balls_is_taken_where_they_are_but_not_against_them(monkeypatch):
+    case = built(features={"softcap": 2}, expect={KEPT: "holds"})
+
+    def uncapped(case):
+        return CORE(case.but(features={}))
+
+    with monkeypatch.context() as without:
+        without.setattr(exact, "balls_are_here", lambda: False)
+        honest, lying = document_of(built(features={"softcap": 2})), document_of(case, uncapped, "mine", chosen=[KEPT])
+    (finding,) = lying["cases"][0]["findings"]
+    assert (finding["status"], finding["opinion"]["verdict"]) == ("pass", "undecided")
+    assert gate(honest).problems == []
+    assert any("`expect: holds` is wrong" in problem for problem in gate(lying, chosen=[KEPT]).problems)
+
+
+def test_what_closed_form_decides_is_asked_again_without_balls_too(monkeypatch):
+    from verify_attention.gate import opinions
+
+    made = document_of(built(features={"rope": {}}, expect={KEPT: "holds"}))
+    for where in (exact, opinions):
+        monkeypatch.setattr(where, "balls_are_here", lambda: False)
+    assert gate(made).problems == []
+    (entry,) = (finding for finding in made["cases"][0]["findings"] if finding["invariant"] == KEPT)
+    entry["opinion"] |= {"verdict": "proved", "cause": "implementation", "reason": "the same number, in closed form"}
+    seal(made)
+    assert any("opinion" in problem for problem in gate(made).problems)
 
 
 def test_the_gate_does_not_let_a_contradiction_pass():

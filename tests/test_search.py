@@ -501,6 +501,20 @@ def test_a_run_shrinks_the_first_case_of_each_claim_that_broke(folder: Path) -> 
     assert [path.name for path in folder.iterdir() if path.suffix != ".py" and path.name != "__pycache__"] == []
 
 
+def test_what_a_case_wrongly_expects_is_shrunk_though_right_code_breaks_it(folder: Path) -> None:
+    (folder / "wrong.yaml").write_text(
+        "d_k: 3\nq: [[1, 2, 0], [0.5, 1, 1]]\nkeys: [[0, 1, 2], [1, 0, -1], [2, 1, 0], [1, 1, 1]]\nbQ: [0, 1, 0]\n"
+        "bK: [3, -2, 1]\nfeatures: {softcap: 5, causal: lower-right}\nexpect: {key-bias-leaves-weights: holds}\n"
+    )
+    done = call("run", "wrong.yaml", "--shrink", "-q", "--no-output", folder=folder)
+    assert done.returncode == 1
+    made = yaml.safe_load("# " + done.stdout.partition("\n\n# ")[2])
+    # By hand: tanh(1) − tanh(0) is not tanh(2) − tanh(1), so that one channel and two keys are enough.
+    assert (made["d_k"], np.shape(made["keys"])) == (1, (2, 1))
+    assert set(made["features"]) == {"softcap"}
+    assert made["expect"] == {"key-bias-leaves-weights": "holds"}
+
+
 def test_a_run_in_which_nothing_breaks_shrinks_nothing(folder: Path) -> None:
     assert call("run", "--shrink", "-q", "--no-output", folder=folder).stdout.count("\n") == 1
 

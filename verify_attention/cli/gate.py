@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,6 @@ def _is_case_file(name: str) -> bool:
 def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...]) -> list[str]:
     """Say what could not be checked, and what differs without being wrong."""
     from verify_attention import __version__, results  # noqa: PLC0415
-    from verify_attention.exact.balls import INSTALL, balls_are_here  # noqa: PLC0415
     from verify_attention.gate.traces import summarised_for_size  # noqa: PLC0415
 
     notes = []
@@ -146,11 +146,7 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...
     if absent and not folders:
         which = f"{absent[0]}{f' and {len(absent) - 1} more' if len(absent) > 1 else ''}"
         notes.append(f"not here: {which}; inputs were taken from the results (--cases DIR says where the files are)")
-    balls = sum(
-        "bits" in one["opinion"]["reason"] for case in made["cases"] for one in case["findings"] if "opinion" in one
-    )
-    if balls and not balls_are_here():
-        notes.append(f"{balls:,} opinions by balls are taken as they are: {INSTALL}")
+    notes += _about_opinions(made)
     if made["tool"]["version"] != __version__:
         notes.append(f"written by version {made['tool']['version']}, judged by {__version__}")
     here = results.environment()
@@ -166,6 +162,19 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...
     if other:
         notes.append(f"written elsewhere ({'; '.join(other)}): the core's numbers are compared within rounding")
     return notes
+
+
+def _about_opinions(made: dict[str, Any]) -> Iterator[str]:
+    """Say which opinions of exact arithmetic need balls, here or where the file was written."""
+    from verify_attention.exact.balls import INSTALL, balls_are_here  # noqa: PLC0415
+
+    findings = (finding for entry in made["cases"] for finding in entry["findings"])
+    reasons = [finding["opinion"]["reason"] for finding in findings if "opinion" in finding]
+    by_balls, missed = sum("balls of" in one for one in reasons), sum(one.endswith(INSTALL) for one in reasons)
+    if by_balls and not balls_are_here():
+        yield f"{by_balls:,} opinions by balls are taken as they are: {INSTALL}"
+    if missed:
+        yield f"{missed:,} opinions are undecided for want of balls where the file was written: {INSTALL}"
 
 
 def _said(path: Path, verdict: Verdict) -> int:

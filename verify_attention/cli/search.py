@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import chain, count
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import click
@@ -148,6 +149,7 @@ def _check_folder(folder: Path) -> None:
 def _show_nothing(state: Hunt, chosen: list[Invariant], options: Options) -> ExitCode:
     """Say that nothing was found, and how much that means."""
     from verify_attention.reports.figures import counted  # noqa: PLC0415
+    from verify_attention.wording import join  # noqa: PLC0415
 
     checked = state.checked.total()
     drawn = f"{counted(state.examples, 'example')}, {counted(checked, 'equation')} really checked"
@@ -156,8 +158,11 @@ def _show_nothing(state: Hunt, chosen: list[Invariant], options: Options) -> Exi
         echo(f"interrupted: nothing found in {drawn} (of {counted(options.examples, 'example')})\n")
         return ExitCode.INTERRUPTED
     echo(f"nothing found: {drawn}, of {counted(len(chosen) - len(never), 'claim')}\n")
-    if never:
-        echo(f"never checked: {', '.join(never)}\n", err=True)
+    if never and checked:
+        echo(fill(f"never checked: {', '.join(never)}", width(), break_on_hyphens=False) + "\n", err=True)
+    elif never:
+        offers = f" with {join(options.features)}" if options.features else ""
+        echo(f"nothing that {options.implementation} offers{offers} could be asked\n", err=True)
     return ExitCode.OK if checked else ExitCode.BROKEN
 
 

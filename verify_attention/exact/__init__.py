@@ -8,7 +8,7 @@ which tell numbers apart, and else bound how far apart they may be.
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import localcontext
+from decimal import Decimal, localcontext
 
 import numpy as np
 
@@ -95,10 +95,17 @@ def _opinion(found: Decision, how: str) -> Opinion:
 
 def _said(found: Decision, how: str) -> str:
     if found.verdict == "proved":
-        return f"the sides are the same number, {how}"
+        return f"by the formula the sides are the same number, {how}"
     if found.verdict == "bounded":
-        return f"the sides are no farther apart than {MEETING:g}, {how}"
+        return f"by the formula the sides are no farther apart than {MEETING:g}, {how}"
     if found.worst is None or found.difference is None:
         return f"cannot be told {how}"
     worst = found.worst
-    return f"the sides differ by {found.difference:.3g}, {worst.left:.9g} against {worst.right:.9g} at {worst}, {how}"
+    numbers = "" if worst.left == worst.right else f" ({worst.left:.9g} against {worst.right:.9g})"
+    return f"by the formula the sides differ by {_few(found.difference)}{numbers} at {worst}, {how}"
+
+
+def _few(difference: Decimal) -> str:
+    """Return a difference in a few digits, which may be too small for a float."""
+    number = float(difference)
+    return f"{number:.3g}" if number else f"{difference:.2e}"

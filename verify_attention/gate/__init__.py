@@ -76,9 +76,9 @@ def judge(
                 name, expected = finding["invariant"], finding["expected"]
                 verdict.broken.append(f"{entry['id']}: {name}: passes, but `expect: {expected}` is wrong: {said}")
             if finding["status"] in BROKEN:
-                verdict.broken.append(
-                    f"{entry['id']}: {finding['invariant']}: {finding['status']}: {finding['reason']}"
-                )
+                cause = finding.get("opinion", {}).get("cause")
+                how = f"{finding['status']}{f' ({cause})' if cause else ''}"
+                verdict.broken.append(f"{entry['id']}: {finding['invariant']}: {how}: {finding['reason']}")
                 verdict.crashed = verdict.crashed or finding["status"] == "crashed"
     return verdict
 

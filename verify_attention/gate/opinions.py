@@ -19,6 +19,9 @@ def opinions_anew(entry: Document, case: Case, asked: Sequence[Invariant], due: 
     Where opinions are `due`, every finding with a measurement must have one. What only balls can tell is not compared
     where they are not installed.
     """
+    if due and not any("opinion" in said for said in entry["findings"]):
+        yield "has no opinions of exact arithmetic: was the run made with --exact?"
+        return
     known = {invariant.name: invariant for invariant in asked}
     expert = Expert(case)
     for said in entry["findings"]:
@@ -27,7 +30,7 @@ def opinions_anew(entry: Document, case: Case, asked: Sequence[Invariant], due: 
         if stored is not None and not measured:
             yield f"{name}: has an opinion, but nothing was measured"
         elif stored is None and due and measured:
-            yield f"{name}: has no opinion of exact arithmetic: was the run made with --exact?"
+            yield f"{name}: has no opinion of exact arithmetic"
         elif stored is not None and name in known:
             yield from (f"{name}: {problem}" for problem in _differences(stored, said, expert, known[name]))
 
@@ -38,7 +41,9 @@ def _differences(stored: Document, said: Document, expert: Expert, invariant: In
     if opinion.verdict == "undecided" and not balls_are_here() and not stored["reason"].endswith(IN_CLOSED_FORM):
         return  # balls told it, where they are
     if stored["verdict"] == "undecided" and stored["reason"].endswith(INSTALL) and stored["cause"] is None:
-        return  # they were not where it was written
+        if finding._replace(opinion=opinion).contradicted:  # balls were not there where it was written
+            yield f"passes undecided, but `expect: {said['expected']}` is wrong: {opinion.reason}"
+        return
     fresh = results.opinion_entry(finding._replace(opinion=opinion), opinion)
     for field in ("verdict", "cause"):
         if stored[field] != fresh[field]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from verify_attention.model import Case, Finding, Opinion, Report, Status, Tolerance, Verdict
+from verify_attention.model import Case, Finding, Report, Status, Tolerance, Verdict
 
 WORDS: dict[Status, str] = {
     "pass": "PASS",
@@ -60,14 +60,18 @@ def verdict_line(finding: Finding) -> str:
     return f"{finding.cause}: {said}" if finding.cause else f"exact: {said}"
 
 
-def exact_line(opinions: Sequence[Opinion]) -> str:
+def exact_line(findings: Sequence[Finding]) -> str:
     """Count what exact arithmetic found, and say what it could not."""
+    opinions = [finding.opinion for finding in findings if finding.opinion is not None]
     counts = Counter(opinion.verdict for opinion in opinions)
+    against = sum(finding.cause == "mathematics" or finding.contradicted for finding in findings)
     order: tuple[Verdict, ...] = ("proved", "refuted", "bounded", "undecided", "skipped")
     listed = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in order if counts[verdict])
     why = Counter(opinion.reason for opinion in opinions if opinion.verdict in {"undecided", "skipped"})
-    reasons = "; ".join(f"{reason} ({count:,})" for reason, count in why.most_common(MOST_REASONS))
-    return f"In exact arithmetic, on the binary64 numbers of the cases: {listed}{f'. {reasons}' if reasons else ''}"
+    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in why.most_common(MOST_REASONS))
+    what = f"{against:,} against what the cases expect" if against else "nothing against what the cases expect"
+    told = f"In exact arithmetic, on the binary64 numbers of the cases: {listed}; {what}"
+    return f"{told}\nNot told: {reasons}" if reasons else told
 
 
 def kind_of(reason: str) -> str:

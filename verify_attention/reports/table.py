@@ -77,7 +77,7 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Repor
     if most is not None:  # one mistake makes everything crash alike
         broken = [entry for entry in broken if entry[3].status != "crashed" or not _told(entry[3].reason or "", told)]
         if len(broken) < len(ranked):
-            screen.print(f"{counted(len(ranked) - len(broken), 'more crash')[:-1]}es like those that follow\n")
+            screen.print(f"{len(ranked) - len(broken):,} more like the crashes that follow\n")
     for _, _, case, finding in broken[:most]:
         screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
         screen.print(f"  {finding.reason}", soft_wrap=True)
@@ -194,9 +194,9 @@ def _notes(screen: Console, report: Report) -> None:
         listed = "; ".join(f"{reason} ({number:,})" for reason, number in kinds.most_common(MOST_REASONS))
         others = f"; and {len(kinds) - MOST_REASONS} other reasons" if len(kinds) > MOST_REASONS else ""
         screen.print(f"Not offered: {listed}{others}")
-    opinions = [finding.opinion for _, finding in report.findings() if finding.opinion is not None]
-    if opinions:
-        screen.print(exact_line(opinions))
+    told = [finding for _, finding in report.findings() if finding.opinion is not None]
+    if told:
+        screen.print(exact_line(told))
     never = _never_checked(report)
     if never:
         screen.print(f"Never really checked: {', '.join(never)}")

@@ -17,6 +17,7 @@ from verify_attention.functions import Asked
 from verify_attention.kernel import attention
 from verify_attention.model import (
     FLOAT64,
+    STATUSES,
     Case,
     Expectation,
     Finding,
@@ -94,8 +95,12 @@ class _Work:
 
     def says_something(self, case: Case) -> bool:
         """Say whether the claim is really checked on a case, and holds, for an implementation that is right."""
+        return self.right_status(case) in self.right_ends
+
+    def right_status(self, case: Case) -> Status:
+        """Return how the claim ends for an implementation that is right."""
         right = Asked(attention) if self.claim.of_others else CORE
-        return judged(case, self.claim, right, tolerance=self.tolerance).status in self.right_ends
+        return judged(case, self.claim, right, tolerance=self.tolerance).status
 
     def rebuilt(self, case: Case) -> Case | None:
         """Return a case as a file says it, with what follows from the rest; None where it is refused."""
@@ -157,8 +162,11 @@ def _start(case: Case, work: _Work) -> tuple[Case, Finding] | None:
     first = work.rebuilt(case)
     if first is None:
         return None
-    if not work.says_something(first):  # only wrong code is caught by it: right code is not asked, or not for this
+    ends = work.right_status(first)
+    if ends == "skipped":  # only wrong code is caught by it: right code is not asked, or not for this
         work.right_ends = frozenset({"pass", "skipped"})
+    elif ends != "pass":  # right code breaks it too: the case expects what is not so
+        work.right_ends = frozenset(STATUSES)
     for work.judgements in (1, AGAIN):
         found = work.finding(first)
         if found is not None:
