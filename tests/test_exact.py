@@ -333,7 +333,12 @@ def test_the_gate_asks_again():
     made = document_of(built(features={"rope": {}}, expect={KEPT: "holds"}))
     assert gate(made).problems == []
     assert any(KEPT in line for line in gate(made).broken)
-    for field, value in (("verdict", "proved"), ("cause", "rounding"), ("difference", 0.5), ("worst", None)):
+    other = {
+        **next(one["opinion"]["worst"] for one in made["cases"][0]["findings"] if one["invariant"] == KEPT),
+        "left": 0.5,
+    }
+    edits = {"verdict": "proved", "cause": "rounding", "difference": 0.5, "worst": None, "reason": "so it is"}
+    for field, value in [*edits.items(), ("worst", other)]:
         forged = copy.deepcopy(made)
         (entry,) = (finding for finding in forged["cases"][0]["findings"] if finding["invariant"] == KEPT)
         assert entry["opinion"][field] != value
@@ -396,6 +401,32 @@ def test_results_without_exact_are_as_they_were():
     reports = (run_case(article_case(), CORE, list(INVARIANTS.values()), TOLERANCE),)
     made = json.loads(results.encoded(Report(UnderTest("core", __version__), Tolerance(), reports)))
     assert not any("opinion" in finding for finding in made["cases"][0]["findings"])
+
+
+def test_the_whole_of_a_case_decides_what_is_against_it():
+    """Its first row moves by 1e-10, its second by a fifth: a control is right, and code without the cap is not."""
+    case = built(
+        q=[[0.001, 0], [2, 1]], keys=[[1, 0], [0, 1], [-1, 2]], bQ=[0, 0], scale=1.0,
+        features={"softcap": 2}, expect={KEPT: "breaks"},
+    )  # fmt: skip
+    found = findings(case, chosen=[KEPT])[KEPT]
+    assert (found.status, found.contradicted) == ("pass", False)
+    found = findings(case, lambda case: CORE(case.but(features={})), chosen=[KEPT])[KEPT]
+    assert (found.status, found.cause) == ("fail", "implementation")
+    assert found.opinion.difference > 0.1
+
+    def spoiled(case):
+        trace = CORE(case)
+        return Trace(trace.output, {**trace.inside, "weights": np.full_like(trace.inside["weights"], np.nan)})
+
+    assert findings(case, spoiled, chosen=[KEPT])[KEPT].cause == "implementation"
+
+
+def test_shares_far_below_floats_are_told_apart_at_once():
+    case = built(q=[[1, 0.5], [0, 1], [1, 1]], features={"causal": "upper-left", "fill": -1.0e9})
+    finding = findings(case, chosen=["weights-follow-the-formula", KEPT])[KEPT]
+    assert finding.opinion.verdict == "refuted"
+    assert "e-4342944" in finding.opinion.reason  # exp(−1e9) is 10^−434294481.9
 
 
 def test_a_crash_and_a_nan_get_no_wrong_cause():

@@ -27,7 +27,7 @@ from verify_attention.cli.choices import (
     width,
 )
 from verify_attention.cli.progress import Bar
-from verify_attention.errors import ExitCode, UsageError
+from verify_attention.errors import ExitCode, ResultsError, UsageError
 
 if TYPE_CHECKING:
     from verify_attention.loading import Loaded
@@ -94,7 +94,7 @@ def execute(options: Options) -> int:
         raise UsageError("search needs hypothesis, which is not installed: pip install hypothesis")
     chosen = _left_by(options.features, plugins.chosen(options.select, options.ignore))
     if options.output_dir is not None:
-        _check_folder(Path(options.output_dir))
+        _check_folder(options.output_dir)
     home = Path.cwd()
     if options.implementation != "core":
         before_folders_of_others()
@@ -136,7 +136,10 @@ def _left_by(features: tuple[str, ...], claims: list[Invariant]) -> list[Invaria
     return left
 
 
-def _check_folder(folder: Path) -> None:
+def _check_folder(name: str) -> None:
+    folder = Path(name)
+    if not name:
+        raise UsageError("--output-dir is empty")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: is no folder")
     above = folder if folder.is_dir() else folder.resolve().parent
@@ -176,7 +179,11 @@ def _show(found: Found, loaded: Loaded, options: Options, home: Path) -> ExitCod
         small = reduced(found.case, found.claim, found.finding, loaded, loaded.precision, progress=bar.show)
     os.chdir(home)  # whatever was under test may have gone to another folder
     again = _again(loaded, options)
-    path = None if options.output_dir is None else _written(told(small, loaded.name, [again]), found, options)
+    try:
+        path = None if options.output_dir is None else _written(told(small, loaded.name, [again]), found, options)
+    except (OSError, ResultsError):  # what was found is not lost
+        emit(told(small, loaded.name, [again]))
+        raise
     if path is not None:
         written = small.case.but(id=path.stem, path=str(path))
         again = figures.again(written, small.finding, Report(loaded.under_test, Tolerance(), ()))

@@ -26,7 +26,7 @@ IN_CLOSED_FORM = "in closed form"
 BITS = (212, 848)  # of balls, as long as they are too wide
 MOST_SECONDS = {"closed form": 20, "balls": 60}  # that one claim may be estimated at; the first leaves it to the second
 SECONDS = {"closed form": 4e-6, "balls": 1e-6}  # for each multiplication, with what comes along, measured
-POSED = {"closed form": 50, "balls": 10}  # as much again, where a claim poses the case in many ways
+POSED = {"closed form": 50, "balls": 30}  # as much again, where a claim poses the case in many ways
 
 
 def opined(report: CaseReport) -> CaseReport:

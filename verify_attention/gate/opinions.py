@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from verify_attention import results
@@ -10,6 +11,7 @@ from verify_attention.exact.balls import INSTALL, balls_are_here
 from verify_attention.model import Case, Finding, Invariant, Opinion, Worst
 from verify_attention.sealing import Document
 
+NUMBER = re.compile(r"-?\d[\d.]*(e[-+]?\d+)?")
 NEAR = 1e-6  # of a number: another version of a library may end elsewhere
 
 
@@ -48,8 +50,10 @@ def _differences(stored: Document, said: Document, expert: Expert, invariant: In
     for field in ("verdict", "cause"):
         if stored[field] != fresh[field]:
             yield f"opinion.{field} says {stored[field]}, exact arithmetic {fresh[field]}"
-    if _place(stored) != _place(fresh) or not _near(stored["difference"], fresh["difference"]):
+    if _words(stored["reason"]) != _words(fresh["reason"]) or not all(map(_near, _numbers(stored), _numbers(fresh))):
         yield f"opinion says {stored['reason']!r}, exact arithmetic {fresh['reason']!r}"
+    elif _place(stored) != _place(fresh):
+        yield f"opinion.worst says {_place(stored)}, exact arithmetic {_place(fresh)}"
 
 
 def contradicted(said: Document) -> bool:
@@ -74,7 +78,17 @@ def _place(opinion: Document) -> list[object]:
     return [worst.get(name) for name in ("of", "head", "row", "axis", "index")]
 
 
+def _numbers(opinion: Document) -> list[float | None]:
+    worst = opinion["worst"] or {}
+    return [opinion["difference"], worst.get("left"), worst.get("right")]
+
+
+def _words(reason: str) -> str:
+    """Return what a reason says, whatever the numbers: another version of a library may round them otherwise."""
+    return NUMBER.sub("…", reason)
+
+
 def _near(stored: float | None, fresh: float | None) -> bool:
     if stored is None or fresh is None:
         return stored is fresh
-    return abs(stored - fresh) <= NEAR * abs(fresh)
+    return abs(stored - fresh) <= NEAR * max(abs(fresh), 1e-300)

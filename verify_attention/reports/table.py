@@ -80,7 +80,8 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Repor
             screen.print(f"{len(ranked) - len(broken):,} more like the crashes that follow\n")
     for _, _, case, finding in broken[:most]:
         screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
-        screen.print(f"  {finding.reason}", soft_wrap=True)
+        if finding.reason is not None:
+            screen.print(f"  {finding.reason}", soft_wrap=True)
         if finding.opinion is not None:
             screen.print(f"  {verdict_line(finding)}", soft_wrap=True)
         if finding.observed == "within-rounding" and finding.rounding_bound != np.inf:
