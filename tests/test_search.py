@@ -412,11 +412,17 @@ def test_ctrl_c_says_what_is_known_and_ends_with_130(folder: Path) -> None:
 
 def test_a_real_ctrl_c_ends_with_130(folder: Path) -> None:
     command = [PROGRAM, "search", "--examples", "1000000", "--no-progress"]
-    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
-    with pytest.raises(subprocess.TimeoutExpired):
-        running.wait(4)
-    running.send_signal(signal.SIGINT)
-    out, _ = running.communicate(timeout=60)
+    # A test run that was started in the background ignores the signal, and its children would too.
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}
+    heeding = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, cwd=folder, **pipes, **heeding) as running:
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                running.wait(4)
+            running.send_signal(signal.SIGINT)
+            out, _ = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert running.returncode == 130
     assert out.startswith("interrupted: nothing found in ")
 
