@@ -450,3 +450,24 @@ def test_softmax_without_its_maximum_is_the_implementation():
 
     found = findings(built(bK=[1.0, 2.0]), CORE.but(softmax=naive))
     assert found["weight-ratios-follow-score-gaps"].cause == "implementation"
+
+
+@pytest.mark.parametrize(
+    "name", ["sink", "zero_key", "appended_key", "fill", "normaliser", "softmax_plus_one", "alibi"]
+)
+def test_balls_refute_what_closed_form_refutes_and_nothing_else(name):
+    told = 0
+    for case in load_cases((f"cases/boundaries/{name}.yaml",)):
+        report = run_case(case, CORE, list(INVARIANTS.values()), TOLERANCE)
+        expert = Expert(case)
+        for finding in report.findings:
+            if finding.observed is None:
+                continue
+            closed, balls = (expert._decided(INVARIANTS[finding.invariant], finding, bits) for bits in (0, 212))
+            if "undecided" in {closed.verdict, balls.verdict}:
+                continue
+            told += 1
+            assert (closed.verdict == "refuted") == (balls.verdict == "refuted"), (case.id, finding.invariant)
+            if closed.verdict == "refuted" and closed.worst[:5] == balls.worst[:5]:  # closed form may miss the first
+                assert math.isclose(closed.difference, balls.difference, rel_tol=1e-9)
+    assert told > 15

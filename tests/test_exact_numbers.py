@@ -256,3 +256,36 @@ def test_balls_that_meet_are_not_put_in_order():
     with pytest.raises(TooWideError):
         alike[:1] < alike[1:]  # noqa: B015 - it raises
     assert (alike < 1.5).all()
+
+
+def test_functions_of_balls_that_have_no_method_there():
+    from verify_attention.exact.balls import TooWideError, balls
+
+    kind = balls(212)
+    kind.use()
+    third, two, hidden = kind.lift(Fraction(1, 3)), kind.lift(2.0), kind.lift(-math.inf)
+    with mpmath.workdps(50):
+        due = mpmath.log(mpmath.exp(mpmath.mpf(1) / 3) + mpmath.exp(2))
+        found = kind.functions["logaddexp"](third, two)
+        assert abs(mpmath.mpf(found.mid().str(60, radius=False)) - due) < mpmath.mpf(10) ** -45
+    assert kind.functions["logaddexp"](hidden, hidden) == hidden
+    assert kind.order([two, third, hidden]) == [2, 1, 0]
+    straddling = third * 3 - 1  # 0, which no ball can say
+    either = kind.functions["copysign"](two, straddling)
+    assert either.contains(2)
+    assert either.contains(-2)
+    assert kind.functions["copysign"](two, -third) == -2
+    everything = straddling.log()
+    with pytest.raises(TooWideError):
+        kind.functions["isfinite"](everything)
+    assert not kind.functions["isfinite"](hidden)
+    for left, right, verdict in (
+        (two, two, "proved"),
+        (two, third, "refuted"),
+        (third * 3, kind.lift(1.0), "bounded"),
+        (hidden, hidden, "proved"),
+        (hidden, two, "refuted"),
+        (everything, two, "undecided"),
+        (two.union(third), two, "undecided"),
+    ):
+        assert kind.told(left, right).verdict == verdict
