@@ -114,7 +114,7 @@ def test_what_is_beyond_the_closed_form_stays_so():
         assert (1 - beyond) is UNKNOWN
         with pytest.raises(BeyondError):
             closed.compared(beyond, one)
-        for question in (lambda x: x < one, lambda x: x == x, lambda x: one != x, lambda x: x != 0):  # noqa: PLR0124
+        for question in (lambda x: x < one, lambda x: x == x, lambda x: one != x, lambda x: x != 0):  # noqa: PLR0124 - the question is asked
             with pytest.raises(BeyondError):
                 bool(question(beyond))
     assert elementary.log(one + 1) * elementary.log(one + 2) is UNKNOWN

@@ -34,8 +34,6 @@ def balls_are_here() -> bool:
 class Balls:
     """Balls of so many bits."""
 
-    name = "balls"
-
     def __init__(self, bits: int) -> None:
         import flint  # noqa: PLC0415 - an extra
 

@@ -63,7 +63,6 @@ def _exp(number: Any) -> Any:
 class ClosedForm:
     """Rational numbers, and what exp and log make of them."""
 
-    name = "closed form"
     functions: Mapping[str, Callable[..., Any]] = {
         "exp": _exp,
         "log": elementary.log,

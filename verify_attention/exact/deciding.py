@@ -25,7 +25,8 @@ def decide(equation: Iterable[Sides], kind: Kind, first: Worst | None, enough: f
     """Decide all parts of an equation; `first` names the element of a part that is looked at before its others.
 
     One element that differs refutes the whole. The one that differs most is named, or one that differs by `enough`:
-    then nobody has to look further. Otherwise the whole is as sure as the element of which least is told.
+    then nobody has to look further. Where all that differ do by less, and of others nothing is told, it is not known
+    how much the sides differ, and nothing is told of the whole. Otherwise it is as sure as its least sure element.
     """
     verdicts: set[Verdict] = set()
     refuted: Decision | None = None
@@ -40,7 +41,7 @@ def decide(equation: Iterable[Sides], kind: Kind, first: Worst | None, enough: f
             refuted = Decision("refuted", told.difference, comparison.worst(part, place, left, right))
             if told.difference >= enough:
                 return refuted
-    if refuted is not None:
+    if refuted is not None and "undecided" not in verdicts:
         return refuted
     order: tuple[Verdict, ...] = ("undecided", "bounded", "proved")
     return Decision(next((one for one in order if one in verdicts), "undecided"))

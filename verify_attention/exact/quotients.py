@@ -49,14 +49,10 @@ class Quotient:
 
     def plus(self, other: Quotient, factor: int = 1) -> Quotient:
         """Return self + factor·other."""
-        if not self.numerator or not other.numerator:
-            return (
-                self
-                if not other.numerator
-                else other
-                if factor == 1
-                else Quotient(sums.shifted(other.numerator, Fraction(0), Fraction(-1)), other.denominator)
-            )
+        if not other.numerator:
+            return self
+        if not self.numerator:
+            return Quotient(sums.shifted(other.numerator, Fraction(0), Fraction(factor)), other.denominator)
         if self.denominator is other.denominator or self.denominator == other.denominator:
             return Quotient.over_normal(sums.plus(self.numerator, other.numerator, factor), self.denominator)
         left, right = _product(self.numerator, other.denominator), _product(other.numerator, self.denominator)
