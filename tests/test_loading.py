@@ -282,7 +282,8 @@ def test_another_implementation_than_the_core_is_asked_about_all_built_in_cases(
 def test_crashes_alike_are_told_once_with_their_place(folder):
     done = call("run", CASES / "article", "--implementation", "own_kernels:raising", folder=folder)
     assert done.stdout.count("ValueError: no such thing (own_kernels.py:") == 1
-    assert "more crashes like those that follow" in done.stdout
+    more = re.search(r"^(\d+) more like the crashes that follow$", done.stdout, re.MULTILINE)
+    assert int(more[1]) + 1 == int(re.search(r"(\d+) crashed", done.stdout)[1])
 
 
 def test_list_names_what_can_be_put_under_test(tmp_path):
