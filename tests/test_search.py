@@ -118,6 +118,13 @@ def test_every_claim_is_really_checked() -> None:
     assert unchecked == set()
 
 
+def test_claims_of_the_formula_are_asked_before_those_about_code() -> None:
+    state = hunt(Asked(attention), list(INVARIANTS.values()), examples=1)
+    about_code = [INVARIANTS[name].of_others for name in state.asked]
+    assert about_code == sorted(about_code)
+    assert set(about_code) == {False, True}
+
+
 def test_other_precisions_are_not_found_either() -> None:
     own = precision("float64", "float32")
     variation = next(one for one in selftest.variations() if one.computes_in == "float32")

@@ -79,7 +79,7 @@ def hunt(
     features: Sequence[str] = (),
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Hunt:
-    """Draw examples, each for one of the claims in turn and with some features, until one breaks.
+    """Draw examples, each for one of the claims in turn and with some features, until one breaks; the formula's first.
 
     Ctrl-C ends it as it stands. `progress` is called with how many examples are done, and how many there are to be.
 
@@ -101,7 +101,9 @@ def hunt(
             raise _Enough
 
     try:
-        known = recipes([one for one in claims if not_of(one, implementation) is None], implementation, features)
+        due = [one for one in claims if not_of(one, implementation) is None]
+        due.sort(key=lambda claim: claim.of_others)  # a person reckons with the formula, not with what code does
+        known = recipes(due, implementation, features)
         state.asked = tuple(recipe.claim.name for recipe in known)
         if known and examples:
             _generate(known, ask, seed)
