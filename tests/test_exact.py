@@ -32,7 +32,7 @@ KEPT = "key-bias-leaves-weights"
 def findings(case, implementation=CORE, chosen=None):
     """Return the findings of a case with their opinions, by name."""
     asked = [INVARIANTS[name] for name in chosen or INVARIANTS]
-    report = opined(run_case(case, implementation, asked, TOLERANCE))
+    report = opined(run_case(case, implementation, asked, TOLERANCE), TOLERANCE)
     return {finding.invariant: finding for finding in report.findings}
 
 
@@ -146,7 +146,8 @@ def test_a_wrong_document_is_refuted_at_a_key():
 
 def report_of(case, implementation=CORE, name="core", tolerance=TOLERANCE, chosen=None):
     asked = [INVARIANTS[one] for one in chosen or INVARIANTS]
-    return Report(UnderTest(name, __version__), tolerance, (opined(run_case(case, implementation, asked, tolerance)),))
+    report = opined(run_case(case, implementation, asked, tolerance), tolerance)
+    return Report(UnderTest(name, __version__), tolerance, (report,))
 
 
 def test_a_large_bias_is_rounding_with_proof():
@@ -194,6 +195,121 @@ def test_a_difference_below_the_limit_is_no_contradiction():
     assert 0 < finding.opinion.difference < 1e-12
 
 
+OUTPUT = "key-bias-leaves-output"
+FAR_APART = {"q": [[1]], "keys": [[0], [1]], "bQ": [0], "bK": [1], "scale": 1}
+
+
+def off_by_a_bit(case):
+    """Let the K bias move the first channel of the output by 1e-9."""
+    trace = CORE(case)
+    return Trace(trace.output + 1e-9 * case.bK.any() * np.array([1, 0]), trace.inside)
+
+
+def mean_of_values(case):
+    return Trace(np.broadcast_to(case.values.mean(axis=1, keepdims=True), CORE(case).output.shape), {})
+
+
+def test_every_difference_has_the_limit_of_its_own_element():
+    """The sink of exp(−40) moves channel 1, of 2e10, by 1.25e-8, far below its limit of 0.02."""
+    case = build_case(
+        {**FAR_APART, "d_k": 1, "values": [[1, 1e10], [2, 2e10]], "features": {"sink": [-40]},
+         "expect": {OUTPUT: "holds"}},
+        id="loud",
+    )  # fmt: skip
+    right = findings(case, chosen=[OUTPUT])[OUTPUT]
+    assert (right.status, right.opinion.verdict, right.contradicted) == ("pass", "refuted", False)
+    assert exit_code(report_of(case, chosen=[OUTPUT])) == 0
+    wrong = findings(case, off_by_a_bit, chosen=[OUTPUT])[OUTPUT]
+    assert (wrong.status, wrong.cause) == ("fail", "implementation")
+
+
+def test_a_loud_channel_does_not_lend_its_limit_to_another():
+    """By the formula channel 1 moves by 0.0015 with the key shift; code that takes the mean moves nothing."""
+    case = build_case(
+        {**FAR_APART, "d_k": 1, "bK": [0], "values": [[1e10, 0], [1e10, 0.01]], "features": {"key_shifts": [[0], [1]]},
+         "expect": {OUTPUT: "holds"}},
+        id="quiet",
+    )  # fmt: skip
+    finding = findings(case, mean_of_values, chosen=[OUTPUT])[OUTPUT]
+    assert (finding.status, finding.contradicted) == ("pass", True)
+    core = findings(case, chosen=[OUTPUT])[OUTPUT]
+    assert (core.status, core.cause) == ("fail", "mathematics")
+
+
+def test_a_bound_that_promises_nothing_explains_nothing():
+    """The scores are 0 and 0, so that the weight is 1/2; in floats they are not, and the bound is infinite."""
+    case = build_case(
+        {"d_k": 1, "q": [1e10], "keys": [[1e10]], "bQ": [-1e10], "bK": [-1e10], "scale": 2,
+         "features": {"key_shifts": [[1e10]], "zero_key": True}, "expect": {"weights-sum-to-one": "within-rounding"}},
+        id="endless",
+    )  # fmt: skip
+    finding = findings(case, chosen=["weights-sum-to-one"])["weights-sum-to-one"]
+    assert (finding.rounding_bound, finding.opinion.difference, finding.cause) == (math.inf, 0.5, "mathematics")
+    assert gate(document_of(case)).problems == []
+
+
+def test_what_floats_cannot_tell_is_against_the_formula_all_the_same():
+    """The gap of 1 becomes 2, and the first weight 1/(1 + e²) instead of 1/(1 + e); a mean of values sees neither."""
+    case = build_case(
+        {"d_k": 2, "q": [[1e200, 1]], "keys": [[1e200, 0], [1e200, 1]], "bQ": [0, 0], "bK": [1, 0], "scale": 1,
+         "features": {"key_shifts": [[0, 0], [0, 1]]}, "expect": {KEPT: "within-rounding"}},
+        id="hidden",
+    )  # fmt: skip
+
+    def uniform(case):
+        trace = CORE(case)
+        return Trace(trace.output, {**trace.inside, "weights": np.full_like(trace.inside["weights"], 0.5)})
+
+    finding = findings(case, uniform, chosen=[KEPT])[KEPT]
+    assert (finding.status, finding.contradicted) == ("pass", True)
+    assert math.isclose(finding.opinion.difference, 1 / (1 + math.e) - 1 / (1 + math.e**2), rel_tol=1e-9)
+
+
+def test_the_gate_asks_nothing_of_a_case_of_which_nothing_was_measured():
+    def no_sinks(case):
+        if "sink" in case.features:
+            raise NotImplementedError("sinks")
+        return CORE(case)
+
+    made = document_of(built(features={"sink": [0]}), no_sinks, "mine")
+    assert not any("opinion" in finding for finding in made["cases"][0]["findings"])
+    assert gate(made).problems == ["cases: no equation was really checked"]
+
+
+def test_no_opinion_hides_behind_balls_that_are_not_there():
+    """Closed form decides a plain case wherever the file was written."""
+    made = document_of(built(bK=[1e10, -0.37e10]))
+    for finding in made["cases"][0]["findings"]:
+        if "opinion" in finding:
+            hidden = {"verdict": "undecided", "cause": None, "difference": None, "limit": None, "worst": None}
+            finding["opinion"] = {**hidden, "reason": exact.WITHOUT_BALLS.reason}
+    seal(made)
+    assert sum("opinion" in problem for problem in gate(made).problems) > 10
+    turned = document_of(built(features={"rope": {}}))
+    (entry,) = (finding for finding in turned["cases"][0]["findings"] if finding["invariant"] == "weights-sum-to-one")
+    entry["opinion"] |= {"verdict": "undecided", "reason": f"all is refuted; {INSTALL}"}
+    seal(turned)
+    assert any("opinion" in problem for problem in gate(turned).problems)
+
+
+def test_the_gate_reads_whole_numbers_however_they_are_written():
+    made = document_of(built(features={"rope": {}}, expect={KEPT: "holds"}))
+    for finding in made["cases"][0]["findings"]:
+        if finding["worst"] is not None:
+            finding["worst"] |= {"head": float(finding["worst"]["head"]), "row": float(finding["worst"]["row"])}
+            finding["worst"]["index"] = finding["worst"]["index"] and float(finding["worst"]["index"])
+    seal(made)
+    assert gate(made).broken == gate(document_of(built(features={"rope": {}}, expect={KEPT: "holds"}))).broken
+
+
+def test_the_gate_reads_the_numbers_in_a_reason():
+    made = document_of(built(features={"rope": {}}, expect={KEPT: "holds"}))
+    (entry,) = (finding for finding in made["cases"][0]["findings"] if finding["invariant"] == KEPT)
+    entry["opinion"]["reason"] = entry["opinion"]["reason"].replace("head 0", "head 41")
+    seal(made)
+    assert any("head 41" in problem for problem in gate(made).problems)
+
+
 LIMIT, BOUND = 1e-12, 1e-9
 
 
@@ -227,6 +343,7 @@ LIMIT, BOUND = 1e-12, 1e-9
         ("breaks", "inconclusive", 1e-8, "refuted", 1e-8, "mathematics", False),
         ("breaks", "inconclusive", 1e-8, "refuted", 0.3, "implementation", False),
         ("holds", "skipped", 0.3, "refuted", 0.3, None, False),
+        ("within-rounding", "pass", 1e-10, "refuted", 1e-10, None, True),
     ],
 )
 def test_whose_mistake_it_is(expected, status, deviation, verdict, difference, cause, contradicted):
@@ -234,7 +351,7 @@ def test_whose_mistake_it_is(expected, status, deviation, verdict, difference, c
 
     observed = comparison.observe(deviation, LIMIT, BOUND)
     assert status in {comparison.status(expected, deviation, LIMIT, BOUND), "skipped"}
-    opinion = Opinion(verdict, difference)
+    opinion = Opinion(verdict, difference, None if difference is None else LIMIT)
     finding = Finding(KEPT, status, expected, observed, deviation, LIMIT, BOUND, opinion=opinion)
     assert (finding.cause, finding.contradicted) == (cause, contradicted)
 
@@ -258,7 +375,9 @@ def test_without_balls_rational_cases_are_decided_and_others_say_what_to_install
 def test_what_is_too_large_is_skipped_with_an_estimate(monkeypatch):
     draw = rng(7)
     case = random_case(draw, H=8, G=2, Tq=512, Tk=512, d_k=64, d_v=64)
-    opinion = Expert(case).opinion(INVARIANTS[KEPT], Finding(KEPT, "pass", "holds", "holds", 0.0, 1e-12, 1e-9))
+    opinion = Expert(case, TOLERANCE).opinion(
+        INVARIANTS[KEPT], Finding(KEPT, "pass", "holds", "holds", 0.0, 1e-12, 1e-9)
+    )
     assert opinion.verdict == "skipped"
     assert "estimated at" in opinion.reason
     monkeypatch.setattr(exact, "MOST_SECONDS", {"closed form": 1e-9, "balls": 1e-9})
@@ -303,7 +422,7 @@ def test_a_wrong_formula_is_refuted():
             yield replace(part, right=part.right + 2.0**-60)
 
     finding = findings(article_case(), chosen=[KEPT])[KEPT]
-    found = Expert(article_case()).opinion(replace(right, sides=wrong), finding)
+    found = Expert(article_case(), TOLERANCE).opinion(replace(right, sides=wrong), finding)
     assert (found.verdict, found.difference) == ("refuted", 2.0**-60)
 
 
@@ -420,7 +539,7 @@ def test_what_is_not_told_may_differ_by_more_than_what_is(tiny, large):
     left = np.array([[Fraction(0), Fraction(0)]], dtype=object)
     left[0, 0] = Fraction(1, 10**40) if tiny == "refuted" else UNKNOWN
     left[0, 1] = Fraction(1, 2) if large == "refuted" else UNKNOWN
-    found = decide([Sides("lse", left, np.zeros((1, 2)), 0.0)], CLOSED_FORM, None, 1e-6)
+    found = decide([Sides("lse", left, np.zeros((1, 2)), 0.0)], CLOSED_FORM, None, TOLERANCE)
     assert found.verdict == ("refuted" if large == "refuted" else "undecided")
 
 
@@ -461,7 +580,7 @@ def test_balls_refute_what_closed_form_refutes_and_nothing_else(name):
     told = 0
     for case in load_cases((f"cases/boundaries/{name}.yaml",)):
         report = run_case(case, CORE, list(INVARIANTS.values()), TOLERANCE)
-        expert = Expert(case)
+        expert = Expert(case, TOLERANCE)
         for finding in report.findings:
             if finding.observed is None:
                 continue

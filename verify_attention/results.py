@@ -213,6 +213,7 @@ def opinion_entry(finding: Finding, opinion: Opinion) -> Document:
         "verdict": opinion.verdict,
         "cause": finding.cause,
         "difference": number(opinion.difference),
+        "limit": number(opinion.limit),
         "worst": opinion.worst and _worst(opinion.worst),
         "reason": opinion.reason,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from verify_attention import engine
@@ -32,7 +34,16 @@ KNOWN_BETTER = {
 @pytest.fixture(scope="module")
 def reports() -> list[CaseReport]:
     chosen = list(invariants().values())
-    return list(engine.run(load_cases(("cases",)), CORE, chosen, Tolerance(), jobs=PROCESSES, then=opined))
+    return list(
+        engine.run(
+            load_cases(("cases",)),
+            CORE,
+            chosen,
+            Tolerance(),
+            jobs=PROCESSES,
+            then=partial(opined, tolerance=Tolerance()),
+        )
+    )
 
 
 def test_everything_that_was_measured_has_an_opinion(reports: list[CaseReport]) -> None:

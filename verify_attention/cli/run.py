@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from verify_attention.cli.shrinking import smallest
 from verify_attention.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from verify_attention.model import Case, CaseReport, Report
+    from verify_attention.model import Case, CaseReport, Report, Tolerance
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def execute(options: Options) -> int:
         tolerance,
         largest=LARGEST[options.detail],
         jobs=options.jobs,
-        then=_opined() if options.exact else None,
+        then=_opined(tolerance) if options.exact else None,
     )
     report = Report(loaded.under_test, tolerance, tuple(_judged(cases, reports, options)))
     made = results.encoded(report, options.detail)
@@ -169,10 +170,10 @@ def execute(options: Options) -> int:
     return max(exit_code(report), ExitCode.BROKEN) if stale else exit_code(report)
 
 
-def _opined() -> Callable[[CaseReport], CaseReport]:
+def _opined(tolerance: Tolerance) -> Callable[[CaseReport], CaseReport]:
     from verify_attention.exact import opined  # noqa: PLC0415
 
-    return opined
+    return partial(opined, tolerance=tolerance)
 
 
 def _cases(options: Options) -> list[Case]:

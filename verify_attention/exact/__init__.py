@@ -19,19 +19,20 @@ from verify_attention.exact.balls import INSTALL, MEETING, balls, balls_are_here
 from verify_attention.exact.closed_form import CLOSED_FORM
 from verify_attention.exact.deciding import Decision, decide
 from verify_attention.exact.lifting import lifted
-from verify_attention.model import CONTROL, Case, CaseReport, Finding, Invariant, Opinion
+from verify_attention.model import FLOAT64, Case, CaseReport, Finding, Invariant, Opinion, Tolerance
 from verify_attention.plugins import invariants
 
 IN_CLOSED_FORM = "in closed form"
 BITS = (212, 848)  # of balls, as long as they are too wide
 MOST_SECONDS = {"closed form": 20, "balls": 60}  # that one claim may be estimated at; the first leaves it to the second
 SECONDS = {"closed form": 4e-6, "balls": 1e-6}  # for each multiplication, with what comes along, measured
+WITHOUT_BALLS = Opinion("undecided", reason=f"not in closed form; balls may tell: {INSTALL}")
 POSED = {"closed form": 50, "balls": 30}  # as much again, where a claim poses the case in many ways
 
 
-def opined(report: CaseReport) -> CaseReport:
+def opined(report: CaseReport, tolerance: Tolerance) -> CaseReport:
     """Give every finding that has a measurement the opinion of exact arithmetic."""
-    expert = Expert(report.case)
+    expert = Expert(report.case, tolerance)
     known = invariants()
     findings = (
         finding
@@ -45,8 +46,9 @@ def opined(report: CaseReport) -> CaseReport:
 class Expert:
     """Exact arithmetic on one case, whose traces serve all claims."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, tolerance: Tolerance) -> None:
         self._case = case
+        self._tolerance = tolerance
         self._known: dict[int, tuple[Kind, Case, ExactCore]] = {}
 
     def opinion(self, invariant: Invariant, finding: Finding) -> Opinion:
@@ -60,7 +62,7 @@ class Expert:
         if (seconds := self._seconds("balls", invariant)) > MOST_SECONDS["balls"]:
             return Opinion("skipped", reason=f"too large for exact arithmetic: estimated at {seconds:,.0f} s")
         if not balls_are_here():
-            return Opinion("undecided", reason=f"not in closed form; balls may tell: {INSTALL}")
+            return WITHOUT_BALLS
         for bits in BITS:
             found = self._decided(invariant, finding, bits)
             if found.verdict != "undecided":
@@ -76,9 +78,10 @@ class Expert:
         kind.use()
         try:
             with np.errstate(all="ignore"):
-                enough = max(CONTROL, finding.limit or 0.0)
+                # In a coarse precision limits are rounding bounds, which numbers that are not rounded do not have.
+                least = 0.0 if self._case.precision == FLOAT64 else finding.limit or 0.0
                 with localcontext(sums.context_of(sums.DIGITS)):
-                    return decide(invariant.sides(case, attend), kind, finding.worst, enough)
+                    return decide(invariant.sides(case, attend), kind, finding.worst, self._tolerance, least)
         except ArithmeticError:  # it cannot be told which of two numbers is the larger
             return Decision("undecided")
 
@@ -90,7 +93,7 @@ class Expert:
 
 def _opinion(found: Decision, how: str) -> Opinion:
     difference = None if found.difference is None else float(found.difference)
-    return Opinion(found.verdict, difference, found.worst, _said(found, how))
+    return Opinion(found.verdict, difference, found.limit, found.worst, _said(found, how))
 
 
 def _said(found: Decision, how: str) -> str:

@@ -159,7 +159,7 @@ def _judge_case(
     is_core, fails_here = made["implementation"]["name"] == "core", list[str]()
     found += judged_anew(entry, case, asked, tolerance, is_core, intact, fails_here)
     if exact or any("opinion" in finding for finding in entry["findings"]):
-        found += opinions_anew(entry, case, asked, exact)
+        found += opinions_anew(entry, case, asked, tolerance, exact)
     verdict.broken += [f"{entry['id']}: {said}" for said in fails_here]
     return found
 

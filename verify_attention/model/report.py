@@ -33,12 +33,13 @@ class Opinion(NamedTuple):
     """What exact arithmetic says of an equation on a case, whatever an implementation makes of it.
 
     `proved`: the sides are the same; `refuted`: they are not, and `worst` is an element that shows it, with the
-    `difference` there; `bounded`: no farther apart than balls of many digits reach; `undecided`: nothing is told;
-    `skipped`: nothing was asked.
+    `difference` and the `limit` there; `bounded`: no farther apart than balls of many digits reach; `undecided`:
+    nothing is told; `skipped`: nothing was asked.
     """
 
     verdict: Verdict
     difference: float | None = None
+    limit: float | None = None
     worst: Worst | None = None
     reason: str = ""
 
@@ -72,7 +73,8 @@ class Finding(NamedTuple):
         """What it is that breaks, as far as exact arithmetic tells; None where nothing breaks, or nothing is told.
 
         `mathematics`: the equation is not what the case expects of it. `rounding`: it is, and the deviation is no more
-        than rounding may make. `implementation`: it is, and the deviation is more than that.
+        than rounding may make. `implementation`: it is, and the deviation is more than that. Where rounding may make
+        anything, nothing is told.
         """
         if self.status not in {"fail", "inconclusive"} or self.observed is None:
             return None
@@ -82,7 +84,9 @@ class Finding(NamedTuple):
             return None  # the sides agree as they should; what the case lacks is a contrast
         if self._expects_otherwise:
             return "mathematics"
-        return "rounding" if self.observed == "within-rounding" else "implementation"
+        if self.observed != "within-rounding":
+            return "implementation"
+        return "rounding" if self.rounding_bound is not None and self.rounding_bound < float("inf") else None
 
     @property
     def contradicted(self) -> bool:
@@ -94,13 +98,8 @@ class Finding(NamedTuple):
         """Whether what is expected differs from what is so, by as much as the expectation is about."""
         if self.opinion is None or self.opinion.verdict in {"undecided", "skipped"}:
             return False
-        differs = self.opinion.difference if self.opinion.verdict == "refuted" else 0.0
-        if differs is None or self.limit is None:
-            return False
-        if self.expected == "breaks":
-            return differs < CONTROL
-        rounding = self.rounding_bound or 0.0 if self.expected == "within-rounding" else 0.0
-        return differs > max(self.limit, rounding)
+        differs, limit = self.opinion.difference or 0.0, self.opinion.limit or 0.0
+        return differs < max(CONTROL, limit) if self.expected == "breaks" else differs > limit
 
 
 def was_checked(status: Status, observed: Expectation | None) -> bool:
