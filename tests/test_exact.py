@@ -13,11 +13,12 @@ from test_invariants import SPECIFIED
 
 from verify_attention import __version__, exact, results
 from verify_attention.cases import build_case, load_cases
+from verify_attention.casting import cast
 from verify_attention.cli.run import exit_code
 from verify_attention.engine import run_case
 from verify_attention.exact import INSTALL, Expert, opined
 from verify_attention.gate import judge
-from verify_attention.model import Finding, Opinion, Report, Tolerance, Trace, UnderTest
+from verify_attention.model import Finding, Opinion, Report, Tolerance, Trace, UnderTest, precision
 from verify_attention.pipeline import CORE, biased_keys, softmax
 from verify_attention.reports import table
 from verify_attention.sealing import seal
@@ -356,6 +357,23 @@ def test_whose_mistake_it_is(expected, status, deviation, verdict, difference, c
     assert (finding.cause, finding.contradicted) == (cause, contradicted)
 
 
+@pytest.mark.parametrize(("bound", "cause"), [(BOUND, "rounding"), (math.inf, None), (None, None)])
+def test_an_infinite_bound_names_no_cause(bound, cause):
+    """A results file has null for it."""
+    opinion = Opinion("proved")
+    finding = Finding(KEPT, "inconclusive", "holds", "within-rounding", 1e-10, LIMIT, bound, opinion=opinion)
+    assert finding.cause == cause
+
+
+@pytest.mark.parametrize(("dtype", "status", "cause"), [("float64", "fail", "mathematics"), ("float32", "pass", None)])
+def test_in_a_coarse_precision_no_limit_is_smaller_than_its_rounding(dtype, status, cause):
+    case = built(features={"key_shifts": [[0, 0], [0, 0], [2.0**-30, 0]]}, expect={KEPT: "holds"})
+    finding = findings(cast(case, precision(dtype)), chosen=[KEPT])[KEPT]
+    assert (finding.status, finding.opinion.verdict, finding.cause) == (status, "refuted", cause)
+    assert 1e-12 < finding.opinion.difference < 1e-9
+    assert not finding.contradicted
+
+
 def test_without_an_opinion_nothing_is_said():
     finding = Finding(KEPT, "fail", "holds", "breaks", 0.3, LIMIT, BOUND)
     assert (finding.cause, finding.contradicted) == (None, False)
@@ -443,7 +461,7 @@ def test_the_gate_asks_again():
         **next(one["opinion"]["worst"] for one in made["cases"][0]["findings"] if one["invariant"] == KEPT),
         "left": 0.5,
     }
-    edits = {"verdict": "proved", "cause": "rounding", "difference": 0.5, "worst": None, "reason": "so it is"}
+    edits = {"verdict": "proved", "cause": "rounding", "difference": 0.5, "limit": 0.5, "worst": None, "reason": "so"}
     for field, value in [*edits.items(), ("worst", other)]:
         forged = copy.deepcopy(made)
         (entry,) = (finding for finding in forged["cases"][0]["findings"] if finding["invariant"] == KEPT)
@@ -541,6 +559,28 @@ def test_what_is_not_told_may_differ_by_more_than_what_is(tiny, large):
     left[0, 1] = Fraction(1, 2) if large == "refuted" else UNKNOWN
     found = decide([Sides("lse", left, np.zeros((1, 2)), 0.0)], CLOSED_FORM, None, TOLERANCE)
     assert found.verdict == ("refuted" if large == "refuted" else "undecided")
+
+
+@pytest.mark.parametrize(
+    ("loud", "limits", "named", "limit"),
+    [
+        (Fraction(1, 10**8), None, 1, 1e-12),  # both too small for a control: the one that is farther beyond its limit
+        (Fraction(1, 10**3), None, 1, 1e-12),  # large enough for a control, but within its limit
+        (Fraction(1), None, 0, 1e-2),  # large enough, and beyond: nobody looks further
+        (Fraction(1, 10**3), [[1e-5, 1e-3]], 0, 1e-5),  # where the equation has limits of its own
+    ],
+)
+def test_the_element_is_named_that_is_farthest_beyond_its_limit(loud, limits, named, limit):
+    """Element 0 is of 1e10, with a limit of 1e-2, and differs by `loud`; element 1 of 0 differs by 1e-9."""
+    from verify_attention.exact.closed_form import CLOSED_FORM
+    from verify_attention.exact.deciding import decide
+    from verify_attention.model import Sides
+
+    left = np.array([[10**10 + loud, Fraction(1, 10**9)]], dtype=object)
+    part = Sides("lse", left, np.array([[1e10, 0]]), 0.0, limit=limits and np.array(limits))
+    found = decide([part], CLOSED_FORM, None, TOLERANCE)
+    assert (found.verdict, found.worst.row) == ("refuted", named)
+    assert math.isclose(found.limit, limit, rel_tol=1e-9)
 
 
 def test_shares_far_below_floats_are_told_apart_at_once():
