@@ -186,7 +186,10 @@ def test_a_control_that_only_an_implementation_breaks_does_not_hold():
     ((_, finding),) = report.findings()
     assert (finding.status, finding.opinion.verdict, finding.contradicted) == ("pass", "proved", True)
     assert exit_code(report) == 1
-    assert "passes, against the mathematics" in table.render(report, width=200)
+    text = table.render(report, width=200)
+    assert "passes, against the mathematics" in text
+    assert text.splitlines()[-1].startswith("FAIL  mine, ")
+    assert text.splitlines()[-1].endswith(": 1 against the mathematics")
 
 
 def test_a_difference_below_the_limit_is_no_contradiction():

@@ -252,9 +252,12 @@ def _summary(report: Report) -> Text:
     counts = Counter(finding.status for finding in findings)
     checked = sum(finding.checked for finding in findings if finding.observed is not None)
     gravest: Status = next((status for status in SEVERITY if counts[status]), "skipped")
-    broken = ", ".join(f"{counts[status]:,} {status}" for status in SEVERITY if status in BROKEN and counts[status])
+    broken = [f"{counts[status]:,} {status}" for status in SEVERITY if status in BROKEN and counts[status]]
+    if against := sum(finding.contradicted for finding in findings):
+        broken.append(f"{against:,} against the mathematics")
+        gravest = gravest if gravest in BROKEN else "fail"
     skipped = f"; {counts['skipped']:,} skipped: {why_skipped(findings)}" if counts["skipped"] else ""
-    what = broken or ("all as expected" if checked else "nothing was shown")
+    what = ", ".join(broken) or ("all as expected" if checked else "nothing was shown")
     cases, equations = counted(len(report.cases), "case"), counted(checked, "equation")
     tolerance = unusual(report.tolerance, ", {} {!r}")
     own = report.implementation
