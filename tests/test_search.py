@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ from verify_attention.cases import build_case, load_cases
 from verify_attention.engine import judge, run_case
 from verify_attention.functions import Asked
 from verify_attention.kernel import attention
-from verify_attention.model import Case, Latent, Tolerance, Trace, precision
+from verify_attention.model import Case, Implementation, Latent, Tolerance, Trace, precision
 from verify_attention.pipeline import CORE
 from verify_attention.search import document, hunt, reduced, text
 from verify_attention.search.cost import cost
@@ -415,6 +417,36 @@ def test_ctrl_c_says_what_is_known_and_ends_with_130(folder: Path) -> None:
     assert re.fullmatch(
         r"interrupted: nothing found in \d+ examples, \d+ equations really checked \(of 5,000 examples\)\n", done.stdout
     )
+
+
+def deaf(implementation: Implementation, call: int) -> Implementation:
+    """Return an implementation during one call of which a Ctrl-C comes and is ignored, as in a callback."""
+    calls = itertools.count(1)
+
+    def attend(case: Case) -> Trace:
+        if next(calls) == call:
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        return implementation(case)
+
+    return attend
+
+
+def test_a_ctrl_c_that_was_ignored_is_not_lost() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background may ignore it
+    try:
+        claim, wrong = INVARIANTS["scores-follow-the-formula"], SEEN["the scale is missing"]
+        state = hunt(deaf(CORE, 400), [claim], examples=2000)
+        assert state.interrupted
+        assert 20 < state.examples < 400
+        found = hunt(wrong, [claim], examples=2000).found
+        assert found is not None
+        small = reduced(found.case, claim, found.finding, deaf(wrong, 20))
+        assert (small.interrupted, small.tried < 20) == (True, True)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_real_ctrl_c_ends_with_130(folder: Path) -> None:

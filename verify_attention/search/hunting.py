@@ -15,6 +15,7 @@ from verify_attention.engine.single import not_of, run_case
 from verify_attention.model import FLOAT64, Case, Finding, Implementation, Invariant, Precision, Status, Tolerance
 from verify_attention.search.drawing import Order, case_of
 from verify_attention.search.ingredients import Recipe, recipes
+from verify_attention.search.interrupting import heeding
 from verify_attention.search.parameters import Numbers
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def hunt(
 
     def ask(recipe: Recipe, case: Case | None) -> None:
         state.examples += 1
-        progress(state.examples, examples)
+        heeded(state.examples, examples)
         if case is not None:
             finding = judged(case, recipe.claim, implementation, own)
             state.checked[recipe.claim.name] += finding.checked
@@ -106,7 +107,8 @@ def hunt(
         known = recipes(due, implementation, features)
         state.asked = tuple(recipe.claim.name for recipe in known)
         if known and examples:
-            _generate(known, ask, seed)
+            with heeding(progress) as heeded:
+                _generate(known, ask, seed)
     except _Enough:
         pass
     except KeyboardInterrupt:

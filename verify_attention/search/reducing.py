@@ -32,6 +32,7 @@ from verify_attention.search import simpler
 from verify_attention.search.cost import Cost, cost
 from verify_attention.search.drawing import expecting, printed
 from verify_attention.search.hunting import USUAL, judged
+from verify_attention.search.interrupting import heeding
 from verify_attention.search.writing import document
 
 MOST = 6000  # tries of small cases; a large one counts for more
@@ -136,14 +137,15 @@ def reduced(
     ends: list[tuple[Case, Finding]] = []
     stopped, interrupted = "", False
     try:
-        start = _start(case, work)
-        if start is None:
-            stopped = "it does not break again: the answer depends on what was asked before"
-        else:
-            for steps, key in ORDERS:
-                ends.append(start)
-                for ends[-1] in _smaller_and_smaller(start, steps, key, work):
-                    pass
+        with heeding(progress) as work.progress:
+            start = _start(case, work)
+            if start is None:
+                stopped = "it does not break again: the answer depends on what was asked before"
+            else:
+                for steps, key in ORDERS:
+                    ends.append(start)
+                    for ends[-1] in _smaller_and_smaller(start, steps, key, work):
+                        pass
     except _ExhaustedError:
         stopped = f"stopped after {work.tried:,} tries: there may be a smaller one"
     except KeyboardInterrupt:
