@@ -194,6 +194,8 @@ def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], No
             return None
         if PurePosixPath(entry["file"]).name != PurePosixPath(on_disk.file).name:
             say(f"its file is {entry['file']!r}, but its case is in {on_disk.file}")
+        if entry["line"] != on_disk.line:
+            say(f"line says {entry['line']}, in {on_disk.file} its document begins at {on_disk.line}")
         for place in _differences(
             entry["inputs"], results.inputs(on_disk, detail_of(_leaves(entry["inputs"]))), "inputs"
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -28,9 +29,11 @@ PUBLISHED = "published-numbers-are-reproduced"
 
 
 def figure(number: float | None) -> str:
-    """Return a deviation or a limit in few digits: an exact zero is 0.0."""
+    """Return a deviation or a limit in few digits: an exact zero is 0.0, and NaN as bad as infinite."""
     if number is None:
         return "–"
+    if not math.isfinite(number):
+        return "inf"
     return "0.0" if number == 0 else f"{number:.2g}"
 
 
