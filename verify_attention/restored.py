@@ -2,7 +2,8 @@
 
 Nothing is judged here: a report says what the file says. What JSON does not have comes back as far as it is known: a
 null score of a hidden key is −∞, any other null among numbers NaN; a deviation or a bound that is null is infinite.
-Of an array that is stored as a summary the inputs have NaNs in its shape, and traces the summary.
+Of an array that is stored as a summary the inputs have NaNs in its shape, and traces the summary. Texts have nothing in
+them that a terminal would obey.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from verify_attention.model import (
 from verify_attention.resources import SHIPPED
 from verify_attention.sealing import Document
 from verify_attention.summary import Summary
+from verify_attention.wording import printable
 
 
 def restored(made: Document) -> Report:
@@ -41,14 +43,20 @@ def restored(made: Document) -> Report:
         ResultsError: the shapes of a case's arrays do not go together.
 
     """
-    under_test, reports = UnderTest(**made["implementation"]), []
+    under_test, reports = UnderTest(*(printable(made["implementation"][name]) for name in UnderTest._fields)), []
     for entry in made["cases"]:
         try:
             reports.append(_case_report(entry, under_test))
         except (ValueError, TypeError, LookupError):
             raise ResultsError(f"{entry['id']}: its arrays do not go together; `gate` says what is wrong") from None
     tolerance = Tolerance(**made["tolerance"])
-    return Report(under_test, tolerance, tuple(reports), made["tool"]["version"], made["environment"])
+    return Report(
+        under_test,
+        tolerance,
+        tuple(reports),
+        printable(made["tool"]["version"]),
+        {name: printable(text) for name, text in made["environment"].items()},
+    )
 
 
 def _case_report(entry: Document, under_test: UnderTest) -> CaseReport:
@@ -69,17 +77,17 @@ def _case(entry: Document, under_test: UnderTest) -> Case:
     arrays: dict[str, Any] = {
         name: _whole(given[name]) for name in ("q", "keys", "bQ", "bK", "values", "bV", "W_O") if given.get(name)
     }
-    latent = given.get("latent")
+    latent, file = given.get("latent"), printable(entry["file"])
     return Case(
         **arrays,
-        id=entry["id"],
-        file=entry["file"],
-        path="" if entry["file"].startswith(SHIPPED) else entry["file"],
+        id=printable(entry["id"]),
+        file=file,
+        path="" if file.startswith(SHIPPED) else file,
         line=entry["line"],
         sha256=entry["sha256"],
-        title=given["title"],
-        source=given["source"],
-        tags=tuple(given["tags"]),
+        title=given["title"] and printable(given["title"]),
+        source=given["source"] and printable(given["source"]),
+        tags=tuple(map(printable, given["tags"])),
         scale=given["scale"],
         latent=latent and Latent(**{name: _whole(value) for name, value in latent.items()}),
         features=_parameters(given["features"]),
@@ -131,9 +139,9 @@ def _finding(stored: Document) -> Finding:
     if stored["observed"] is not None:
         bound = np.inf if bound is None else bound
         deviation = np.inf if deviation is None else deviation
-    return Finding(
-        **{**stored, "worst": worst, "deviation": deviation, "rounding_bound": bound, "opinion": _opinion(stored)}
-    )
+    changed = {"worst": worst, "deviation": deviation, "rounding_bound": bound, "opinion": _opinion(stored)}
+    reason = stored["reason"] and printable(stored["reason"])
+    return Finding(**{**stored, **changed, "invariant": printable(stored["invariant"]), "reason": reason})
 
 
 def _opinion(finding: Document) -> Opinion | None:
@@ -141,11 +149,11 @@ def _opinion(finding: Document) -> Opinion | None:
     if stored is None:
         return None
     worst = _worst(stored["worst"])  # the cause follows from the finding
-    return Opinion(stored["verdict"], stored["difference"], stored["limit"], worst, stored["reason"])
+    return Opinion(stored["verdict"], stored["difference"], stored["limit"], worst, printable(stored["reason"]))
 
 
 def _worst(stored: Document | None) -> Worst | None:
     if stored is None:
         return None
-    place = stored["of"], stored["head"], stored["row"], stored["axis"], stored["index"]
+    place = printable(stored["of"]), stored["head"], stored["row"], stored["axis"], stored["index"]
     return Worst(*place, _number(stored["left"]), _number(stored["right"]))
