@@ -227,6 +227,12 @@ def test_the_script_is_red_where_only_the_gate_objects(folder: Path, tmp_path: P
     assert gated(folder) != 0
 
 
+def test_the_readme_s_line_is_red_where_a_case_breaks(folder: Path) -> None:
+    [line] = re.findall(r"```sh\n(verify-attention run .* && .*)\n```", (ROOT / "README.md").read_text("utf-8"))
+    assert call(line, folder).returncode == 0
+    assert call(line, spoilt(folder, BROKEN)).returncode == 1
+
+
 # pre-commit
 
 [HOOK] = yaml.safe_load(MANIFEST.read_text("utf-8"))

@@ -8,13 +8,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-NO_STORE = {"yaml": {"schemaStore": {"enable": False}, "hover": True, "completion": True, "validate": True}}
+USUAL = {"schemaStore": {"enable": False}, "hover": True, "completion": True, "validate": True}
 
 
 class LanguageServer:
-    """A server that runs; what an author has open is one file, named by its modeline's schema."""
+    """A server that runs; what an author has open is one file of a folder, with settings or without."""
 
-    def __init__(self, script: Path) -> None:
+    def __init__(self, script: Path, root: Path, schemas: dict[str, Any]) -> None:
+        self._settings = {"yaml": {**USUAL, "schemas": schemas}}
         command = ["node", str(script), "--stdio"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._numbers = count(1)
@@ -24,9 +25,9 @@ class LanguageServer:
             "completionItem": {"snippetSupport": True, "documentationFormat": ["markdown"]}
         }
         client |= {"workspace": {"configuration": True}}
-        self._ask("initialize", {"processId": None, "rootUri": None, "capabilities": client})
+        self._ask("initialize", {"processId": None, "rootUri": root.as_uri(), "capabilities": client})
         self._tell("initialized", {})
-        self._tell("workspace/didChangeConfiguration", {"settings": NO_STORE})
+        self._tell("workspace/didChangeConfiguration", {"settings": self._settings})
 
     def __enter__(self) -> Self:
         return self
@@ -97,6 +98,6 @@ class LanguageServer:
         message: dict[str, Any] = json.loads(self._process.stdout.read(length))
         if "method" in message and "id" in message:
             asked = message["params"] if message["method"] == "workspace/configuration" else {}
-            settings = [NO_STORE.get(item.get("section", ""), {}) for item in asked.get("items", [])]
+            settings = [self._settings.get(item.get("section", ""), {}) for item in asked.get("items", [])]
             self._send({"id": message["id"], "result": settings or None})
         return message

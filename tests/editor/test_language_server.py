@@ -6,8 +6,11 @@ It runs where node and the package are: `npm install --prefix FOLDER yaml-langua
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +22,9 @@ from verify_attention.plugins import features, invariants
 
 FOLDER = os.environ.get("VERIFY_ATTENTION_EDITOR")
 pytestmark = pytest.mark.skipif(not (FOLDER and shutil.which("node")), reason="needs node and VERIFY_ATTENTION_EDITOR")
-CASES = Path(__file__).resolve().parents[2] / "cases"
+ROOT = Path(__file__).resolve().parents[2]
+CASES = ROOT / "cases"
+SCRIPT = Path(FOLDER or "") / "node_modules" / "yaml-language-server" / "bin" / "yaml-language-server"
 PATH = CASES / "mine" / "new.yaml"  # it need not be there
 FIRST = "# yaml-language-server: $schema=../../schemas/case.schema.json\n"
 CASE = FIRST + "d_k: 2\nq: [1, 0]\nkeys: [[1, 0], [0, 1]]\nbQ: [0, 1]\nbK: [3, -2]\n"
@@ -28,9 +33,16 @@ FULL = CASE + "features:\n  causal: lower-right\n  rope: {layout: half}\nexpect:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LanguageServer]:
-    with LanguageServer(
-        Path(str(FOLDER)) / "node_modules" / "yaml-language-server" / "bin" / "yaml-language-server"
-    ) as one:
+    """Return a server that knows of a schema only what a file says."""
+    with LanguageServer(SCRIPT, ROOT, {}) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def workspace() -> Iterator[LanguageServer]:
+    """Return a server with this repository's settings."""
+    settings = json.loads((ROOT / ".vscode" / "settings.json").read_text("utf-8"))
+    with LanguageServer(SCRIPT, ROOT, settings["yaml.schemas"]) as one:
         yield one
 
 
@@ -118,3 +130,33 @@ def test_flaws_are_underlined_where_they_are(server: LanguageServer, text: str, 
 def test_a_shipped_case_has_no_flaw(server: LanguageServer) -> None:
     for path in sorted((CASES / "article").glob("*.yaml")) + sorted((CASES / "layers").glob("*.yaml")):
         assert server.flaws(path, path.read_text("utf-8")) == [], path
+
+
+def test_elsewhere_the_schema_that_the_program_prints_does(server: LanguageServer, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "verify_attention", "schema", "case"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    (tmp_path / "case.schema.json").write_bytes(done.stdout)
+    first, mine = "# yaml-language-server: $schema=case.schema.json\n", tmp_path / "mine.yaml"
+    assert set(invariants()) == set(server.completions(mine, CASE.replace(FIRST, first) + "expect:\n  |"))
+    assert server.flaws(mine, FULL.replace(FIRST, first)) == []
+
+
+def test_each_document_needs_a_line_of_its_own_or_the_setting(
+    server: LanguageServer, workspace: LanguageServer
+) -> None:
+    second = CASE.replace("bK", "bk")
+    wrong = ["Property bk is not allowed.", 'Missing property "bK".']
+
+    def said(asked: LanguageServer, text: str) -> list[str]:
+        return [flaw.partition(" ")[2] for flaw in asked.flaws(PATH, f"{CASE}---\n{text}")]
+
+    assert said(server, second) == wrong
+    assert said(server, second.removeprefix(FIRST)) == []
+    assert said(workspace, second.removeprefix(FIRST)) == wrong
+
+
+def test_the_setting_is_for_the_smallest_cases_too(workspace: LanguageServer) -> None:
+    path = ROOT / "verify_attention" / "smallest" / "weights-sum-to-one.yaml"
+    text = path.read_text("utf-8")
+    assert workspace.flaws(path, text) == []
+    assert workspace.flaws(path, text.replace("bK:", "bk:", 1)) != []
