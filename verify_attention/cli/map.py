@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from verify_attention.cli.choices import color_option, echo, emit, one_blas_thread, paths_argument, use_color, width
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import ExitCode
 
 if TYPE_CHECKING:
     from verify_attention.boundaries import Row
 
 
-@click.command("map", short_help="Show under which features the claims about biases hold.")
+@click.command("map", cls=Configured, short_help="Show under which features the claims about biases hold.")
 @paths_argument
 @click.option(
     "--format",

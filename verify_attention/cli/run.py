@@ -21,13 +21,16 @@ from verify_attention.cli.choices import (
     emit,
     implementation_options,
     one_blas_thread,
-    paths_argument,
+    own_paths_argument,
     selection_options,
+    text_option,
     tolerance_options,
     use_color,
     width,
 )
+from verify_attention.cli.interrupting import twice_ends_at_once, until_interrupted
 from verify_attention.cli.progress import Bar
+from verify_attention.cli.settings import Configured
 from verify_attention.cli.shrinking import smallest
 from verify_attention.errors import ExitCode, UsageError
 
@@ -72,13 +75,13 @@ class _Shard(click.ParamType[tuple[int, int]]):
         return int(index), int(count)
 
 
-@click.command(short_help="Judge cases, write results.json, show the table.")
-@paths_argument
+@click.command(cls=Configured, short_help="Judge cases, write results.json, show the table.")
+@own_paths_argument
 @click.option("-o", "--output", default="results.json", show_default=True, metavar="FILE", help="Results; - is stdout.")
 @click.option("--no-output", is_flag=True, help="Write no results.")
 @tolerance_options
 @selection_options
-@click.option("-k", "text", metavar="TEXT", help="Run only cases with TEXT in their id or among their tags.")
+@text_option()
 @click.option("-x", "--fail-fast", is_flag=True, help="Stop after the first case that breaks.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N findings that break.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what broke and the summary only.")
@@ -89,7 +92,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--exact",
     is_flag=True,
-    help="Say of every measured equation what exact arithmetic does: mathematics, rounding, or the implementation.",
+    help="Ask exact arithmetic too: mathematics, rounding, or the implementation?",
 )
 @color_option
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
@@ -98,7 +101,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
     type=click.Choice(["auto", "full", "summary"]),
     default="auto",
     show_default=True,
-    help="Arrays in the results: auto summarises those of more than 4,096 numbers; summary, every one.",
+    help="Arrays in the results: auto summarises those above 4,096 numbers.",
 )
 @click.option("--shrink", is_flag=True, help="Print a small case, in YAML, for each claim that broke.")
 def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progress: bool, **given: object) -> int:
@@ -150,7 +153,11 @@ def execute(options: Options) -> int:
         jobs=options.jobs,
         then=_opined(tolerance) if options.exact else None,
     )
-    report = Report(loaded.under_test, tolerance, tuple(_judged(cases, reports, options)))
+    with twice_ends_at_once():
+        judged, interrupted = until_interrupted(_judged(cases, reports, options))
+        report = Report(loaded.under_test, tolerance, judged)
+        if interrupted:
+            return _interrupted(report, options, len(cases))
     made = results.encoded(report, options.detail)
     os.chdir(home)  # whatever was under test may have gone to another folder
     if target is not None:
@@ -218,6 +225,15 @@ def _show(report: Report, options: Options, wanted: int) -> None:
     echo(text, err=to_stderr)
     if len(report.cases) < wanted:
         echo(f"stopped after {len(report.cases)} of {wanted} cases: --fail-fast or --maxfail\n", err=True)
+
+
+def _interrupted(report: Report, options: Options, wanted: int) -> ExitCode:
+    """Show what a Ctrl-C has left; a part of a run is written nowhere, and the old results stay."""
+    if report.cases:
+        _show(report, options, len(report.cases))
+    told = f"interrupted after {len(report.cases)} of {wanted} cases: no results are written\n"
+    echo(told, err=options.output == "-" and not options.no_output)
+    return ExitCode.INTERRUPTED
 
 
 def exit_code(report: Report) -> ExitCode:
