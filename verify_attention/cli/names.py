@@ -41,7 +41,8 @@ def case_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
 
 
 def _ids(ctx: click.Context) -> Iterator[str]:
-    given = [Path(path.partition("::")[0]) for path in ctx.params.get("paths") or ()]
+    words = ctx.args or ctx.params.get("paths") or ()  # click leaves them where an option still wants its value
+    given = [Path(path.partition("::")[0]) for path in words]
     shipped = resources.folder("cases")
     everything = ctx.params.get("implementation") not in {None, "core"}
     for folder in given or [shipped]:
