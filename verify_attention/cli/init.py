@@ -27,7 +27,7 @@ def init(folder: Path, ci: str | None, pyproject: bool, force: bool) -> int:
     Nothing is overwritten, unless --force is given: if one of the files is there, none is written.
     """
     if pyproject:
-        emit(resources.template("pyproject.toml"))
+        emit(resources.template("settings.toml"))
         return 0
     wanted = _wanted(folder, ci, force)
     there = [path for path in wanted if path.exists() or path.is_symlink()]
