@@ -256,6 +256,26 @@ def test_a_broken_file_is_one_line(text, said, project):
     assert call("run", "cases", "--isolated", folder=project).returncode == 0
 
 
+def test_a_key_of_another_table_is_not_taken_for_ours(project):
+    text = "[tool.other]\nrtol = 1\n[tool.verify-attention]  # ours\natol = 0\n'rtol' = 2\n[tool.third]\nrtol = 1\n"
+    (project / "pyproject.toml").write_text(text)
+    done = call("run", "cases", folder=project)
+    assert done.stderr == "error: pyproject.toml:5: rtol: is the number 2, allowed are numbers from 0 up to 1\n"
+
+
+def test_a_key_whose_line_is_not_seen_is_told_without_one(project):
+    (project / "pyproject.toml").write_text("tool.verify-attention = {rtol = 2}\n")
+    done = call("run", "cases", folder=project)
+    assert done.stderr == "error: pyproject.toml: rtol: is the number 2, allowed are numbers from 0 up to 1\n"
+
+
+def test_a_folder_that_is_gone_is_one_line(tmp_path):
+    (tmp_path / "gone").mkdir()
+    command = f"cd gone && rmdir ../gone && exec '{PROGRAM}' validate"
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "error: the current folder is there no more\n")
+
+
 @pytest.mark.parametrize("text", ["", "tool = 3", "[tool.ruff]\n", "[[tool.other]]\n"])
 def test_a_file_without_our_table_is_ignored_unless_it_is_named(text, project):
     (project / "pyproject.toml").write_text(text)

@@ -33,11 +33,18 @@ def nearest(folder: Path) -> Config | None:
 
     """
     for place in (folder, *folder.parents):
-        if (place / FILE).is_file():
+        if _is_there(place / FILE):
             found = _read(place / FILE)
             if found is not None:
                 return found
     return None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder above that may not be looked into
+        return False
 
 
 def given(file: Path) -> Config:

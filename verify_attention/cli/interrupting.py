@@ -40,6 +40,8 @@ def _at_once(_number: int, _frame: FrameType | None) -> None:
     parallel = sys.modules.get("multiprocessing")
     for process in parallel.active_children() if parallel else []:
         process.kill()
+    if sys.stderr.isatty():
+        os.write(sys.stderr.fileno(), b"\x1b[?25h\n")  # a progress bar has hidden the cursor
     os._exit(ExitCode.INTERRUPTED)
 
 

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from verify_attention.cli.choices import echo
 from verify_attention.cli.config import Config, given, nearest
+from verify_attention.errors import UsageError
 
 # As the properties of schemas/config.schema.json, which --help does not read; a test holds them together.
 SETTINGS = (
@@ -125,12 +126,19 @@ def _read(ctx: click.Context, param: click.Parameter, file: Path | None) -> None
         if file is not None:
             raise click.UsageError("--config and --isolated exclude each other", ctx)
         return
-    found = given(file) if file is not None else nearest(Path.cwd())
+    found = given(file) if file is not None else nearest(_here())
     if found is None:
         return
     ctx.meta[__name__] = found
     settable = {_key(one): str(one.name) for one in ctx.command.params if one is not param and one.envvar is not None}
     ctx.default_map = {settable[key]: value for key, value in found.settings.items() if key in settable}
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError("the current folder is there no more") from error
 
 
 def _alone(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
