@@ -43,7 +43,7 @@ def lacking_help(commands):
     return [
         (name, param.name)
         for name, command in commands
-        for param in command.get_params(click.Context(command))
+        for param in command.params
         if isinstance(param, click.Option) and not (param.help or "").endswith((".", "?"))
     ]
 
@@ -197,9 +197,9 @@ def test_list_refuses_what_may_mean_two_things_or_nothing(word, tmp_path):
     ("name", "said"),
     [
         ("key-bias-l", "names with it: key-bias-leaves-output and key-bias-leaves-weights"),
-        ("Softmax_plus", "names with it: softmax_plus_one"),
+        ("Softmax_plus", "did you mean 'softmax_plus_one'?"),
         ("torch", "names with it: torch-mha and torch-sdpa"),
-        ("key_bias_leaves_weights", "names with it: key-bias-leaves-weights"),
+        ("key_bias_leaves_weights", "did you mean 'key-bias-leaves-weights'?"),
         ("weights-sum-too-one", "did you mean 'weights-sum-to-one'?"),
         ("torch-sdap", "did you mean 'torch-sdpa'?"),
         ("", "`verify-attention list` shows all names"),
@@ -209,6 +209,12 @@ def test_explain_says_which_names_have_a_text_in_them(name, said, tmp_path):
     done = call("explain", name, folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.rstrip().endswith(said)
+
+
+def test_select_says_which_names_have_a_text_in_them(tmp_path):
+    done = call("run", "--select", "key-bias-l", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("'key-bias-l'; names with it: key-bias-leaves-output and key-bias-leaves-weights\n")
 
 
 # --- init

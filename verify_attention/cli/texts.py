@@ -41,7 +41,7 @@ def explain(name: str | None) -> int:
     Without NAME, list every name with its claim.
     """
     from verify_attention.boundaries import STRUCTURES  # noqa: PLC0415
-    from verify_attention.plugins import features, implementations, invariants  # noqa: PLC0415
+    from verify_attention.plugins import features, implementations, invariants, suggestion  # noqa: PLC0415
 
     known: dict[str, Invariant | Feature] = {**invariants(), **features()}
     if name is None:
@@ -53,19 +53,9 @@ def explain(name: str | None) -> int:
     if name in STRUCTURES:
         raise UsageError(f"{name} is no invariant or feature but a row of the map: `verify-attention map -v`")
     if name not in known:
-        raise UsageError(f"no invariant or feature is called {name!r}{_meant(name, [*known, *implementations()])}")
+        raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, [*known, *implementations()])}")
     echo(_wrapped(explanation(name)))
     return 0
-
-
-def _meant(name: str, known: list[str]) -> str:
-    """Return the names that have a text in them, or else the one that is near."""
-    from verify_attention.plugins import suggestion  # noqa: PLC0415
-    from verify_attention.wording import join  # noqa: PLC0415
-
-    plain = name.lower().replace("_", "-")
-    found = [other for other in known if plain and plain in other.replace("_", "-")]
-    return f"; names with it: {join(found)}" if found else suggestion(name, known)
 
 
 def explanation(name: str) -> str:
