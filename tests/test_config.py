@@ -213,6 +213,14 @@ def test_a_gate_that_a_file_weakens_says_so_on_stdout(project):
     assert call("gate", "results.json", "--isolated", folder=project).returncode == 4
 
 
+def test_what_the_gate_says_of_a_file_cannot_forge_a_line(project):
+    call("run", "cases", "-q", folder=project)
+    settings(project, r'implementation = "core\nPASS  sound\u001b[2J"')
+    done = call("gate", "results.json", folder=project)
+    assert done.returncode == 4
+    assert done.stdout.splitlines()[0] == r"setting: implementation = core\nPASS  sound\x1b[2J (from pyproject.toml)"
+
+
 # --- what is refused
 
 

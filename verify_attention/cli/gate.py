@@ -73,7 +73,7 @@ def gate(
     """
     one_blas_thread()
     from verify_attention import gate as gating  # noqa: PLC0415
-    from verify_attention import plugins  # noqa: PLC0415
+    from verify_attention import plugins, wording  # noqa: PLC0415
     from verify_attention.gate.baseline import unsound, worse  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
 
@@ -87,7 +87,8 @@ def gate(
         old = read_results(baseline)
         verdict.problems += unsound(old)
         verdict.worse += worse(old, made)
-    echo("".join(f"setting: {line}\n" for line in not_typed(click.get_current_context(), DECIDING)))
+    settings = not_typed(click.get_current_context(), DECIDING)
+    echo("".join(f"setting: {wording.printable(line)}\n" for line in settings))
     return _said(results, verdict)
 
 
