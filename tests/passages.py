@@ -16,6 +16,8 @@ from typing import Any
 import cog
 
 from verify_attention import resources, selftest
+from verify_attention.cli import group
+from verify_attention.cli.settings import variable
 from verify_attention.errors import ExitCode
 from verify_attention.plugins import features, implementations, invariants
 
@@ -123,6 +125,20 @@ def exact() -> None:
     command = ["run", "tests/example/mathematics-or-rounding.yaml", "--exact", "--no-output", "--quiet"]
     command += ["--select", "key-bias-leaves-weights"]
     _text(f"$ verify-attention {' '.join(command)}\n{output(*command, folder=str(ROOT))}")
+
+
+def settings() -> None:
+    """List what a file and the environment may set: the schema's keys, and the commands whose options they are."""
+    rows = []
+    for key, one in resources.schema("config")["properties"].items():
+        commands = [name for name, command in group.commands.items() if _settable(command, variable(key))]
+        told = f"{one['title']}. {one['description']}"
+        rows.append(f"| `{key}` | {', '.join(commands)} | {_cell(told)} |")
+    cog.out("\n".join(["", "| key | commands | what |", "| --- | --- | --- |", *rows]) + "\n\n")
+
+
+def _settable(command: Any, name: str) -> bool:
+    return any(param.envvar == name for param in command.params)
 
 
 def exit_codes() -> None:

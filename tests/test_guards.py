@@ -17,9 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 
 
-def imported_by(code):
+def imported_by(code, folder=None):
     """Return the modules that a program imports."""
-    done = subprocess.run([sys.executable, "-X", "importtime", *code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-X", "importtime", *code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
 
 
@@ -33,6 +34,32 @@ def test_help_and_version_import_nothing_heavy(option):
 
 def test_the_guard_on_imports_sees_them():
     assert {"numpy", "yaml"} <= imported_by(["-m", "verify_attention", "validate"])
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", "run --help", "run --version", "gate --help", "completion zsh", "completion fish", "init --help"],
+)
+def test_what_needs_no_settings_reads_none(command, tmp_path):
+    (tmp_path / "pyproject.toml").write_text("not = = TOML")
+    loaded = imported_by(["-m", "verify_attention", *command.split()], tmp_path)
+    assert loaded & (HEAVY | {"tomllib"}) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, set()),
+        ("[tool.ruff]", {"tomllib"}),
+        ("[tool.verify-attention]", {"tomllib", "jsonschema"}),
+    ],
+)
+def test_settings_load_what_they_need(text, expected, tmp_path):
+    if text is not None:
+        (tmp_path / "pyproject.toml").write_text(text)
+    code = "from pathlib import Path; from verify_attention.cli.config import nearest; nearest(Path.cwd())"
+    loaded = imported_by(["-c", code], tmp_path)
+    assert loaded & {"tomllib", "jsonschema", "numpy", "rich", "yaml"} == expected
 
 
 def lint_imports(folder):

@@ -13,6 +13,7 @@ from verify_attention.errors import UsageError
 from verify_attention.faults import Kind
 from verify_attention.model import Adapter, Feature, Invariant
 from verify_attention.registry import discover
+from verify_attention.wording import join
 
 
 def invariants() -> dict[str, Invariant]:
@@ -57,8 +58,12 @@ def _matching(patterns: Iterable[str], known: Iterable[str]) -> set[str]:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean '…'?` where a known name is near, else a pointer to the list."""
-    near = get_close_matches(name, list(known), n=1)
+    """Return which known names have a text in them, or which one is near, or else a pointer to the list."""
+    names, part = list(known), name.lower().replace("_", "-")
+    having = [other for other in names if part and part in other.replace("_", "-")]
+    if len(having) > 1:
+        return f"; names with it: {join(having)}"
+    near = having or get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]!r}?" if near else "; `verify-attention list` shows all names"
 
 

@@ -23,9 +23,14 @@ def smallest(claim: str) -> Path:
     return _PACKAGE / "smallest" / f"{claim}.yaml"
 
 
+def template(name: str) -> bytes:
+    """Return a file that `init` writes."""
+    return (_PACKAGE / "templates" / name).read_bytes()
+
+
 @cache
 def schema(name: str) -> dict[str, Any]:
-    """Return the schema `case` or `results`."""
+    """Return the schema `case`, `results` or `config`."""
     text = (folder("schemas") / f"{name}.schema.json").read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document

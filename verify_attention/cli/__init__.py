@@ -16,7 +16,9 @@ import click
 
 from verify_attention import __version__
 from verify_attention.cli.choices import echo, give_up
+from verify_attention.cli.completion import completion
 from verify_attention.cli.gate import gate
+from verify_attention.cli.init import init
 from verify_attention.cli.map import show_map
 from verify_attention.cli.reporting import show_report
 from verify_attention.cli.run import run
@@ -53,7 +55,10 @@ def group() -> None:
     """
 
 
-for command in (run, gate, show_report, tables, show_map, validate, explain, list_plugins, schema, self_test, search):
+for command in (
+    *(run, gate, show_report, tables, show_map, validate, explain, list_plugins, schema, self_test, search),
+    *(init, completion),
+):
     group.add_command(version(command))
 
 

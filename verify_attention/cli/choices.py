@@ -7,10 +7,13 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from verify_attention.cli import names
 from verify_attention.errors import ResultsError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +24,10 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 DTYPES = ("float64", "float32", "float16", "bfloat16")  # as the model has them, which would load numpy
 LEAST_WIDTH = 76  # the table's; a narrower terminal breaks its lines
 
-paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...")
+paths_argument = click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path())
+own_paths_argument = click.argument(  # which the environment and a file may give
+    "paths", nargs=-1, metavar="[PATH]...", type=click.Path(), envvar="VERIFY_ATTENTION_PATHS"
+)
 color_option = click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Colour; auto follows the terminal."
 )
@@ -76,7 +82,9 @@ def selection_options(function: Decorated) -> Decorated:
         ("--ignore", "Leave out invariants, by name or glob; repeatable."),
         ("--select", "Check only these invariants, by name or glob; repeatable."),
     ):
-        function = click.option(name, multiple=True, metavar="NAME", help=text)(function)
+        function = click.option(name, multiple=True, metavar="NAME", help=text, shell_complete=names.invariants)(
+            function
+        )
     return function
 
 
@@ -94,22 +102,37 @@ def implementation_options(function: Decorated) -> Decorated:
         default="core",
         show_default=True,
         metavar="NAME",
-        help="What is judged: a name (`list implementations`), module:function, or path.py:function.",
+        help="What is judged: a name, module:function, or path.py:function.",
+        shell_complete=names.implementations,
     )
     return of_name(of_arrays(function))
 
 
+def text_option(of_what: str = "Only cases with TEXT in their id or a tag; or a glob.") -> Callable[..., Any]:
+    """Return -k."""
+    return click.option("-k", "text", metavar="TEXT", help=of_what, shell_complete=names.case_ids)
+
+
+def matches(text: str | None, word: str) -> bool:
+    """Say whether a text is in a word, or is a glob of all of it, whatever the letters' case."""
+    wanted, said = (text or "").lower(), word.lower()
+    return wanted in said or fnmatchcase(said, wanted)
+
+
 def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
-    """Return the cases with a text in their id or among their tags, whatever the letters' case.
+    """Return the cases with a text in their id or in one of their tags, or with one that a glob matches.
 
     Raises:
         UsageError: there is none.
 
     """
-    wanted = (text or "").lower()
-    found = [case for case in cases if any(wanted in word.lower() for word in (case.id, *case.tags))]
+    found = [case for case in cases if any(matches(text, word) for word in (case.id, *case.tags))]
     if not found:
-        raise UsageError(f"none of the {len(cases)} cases has {text!r} in its id or among its tags")
+        from verify_attention.wording import suggest  # noqa: PLC0415 - only where something is wrong
+
+        known = {word for case in cases for word in (case.id, PurePath(case.id).name, *case.tags)}
+        near = suggest(str(text), sorted(known))
+        raise UsageError(f"none of the {len(cases)} cases has {text!r} in its id or among its tags{near}")
     return found
 
 

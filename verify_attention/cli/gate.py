@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from verify_attention.cli import names
 from verify_attention.cli.choices import (
     DTYPES,
     echo,
@@ -15,6 +16,7 @@ from verify_attention.cli.choices import (
     selection_options,
     tolerance_options,
 )
+from verify_attention.cli.settings import Configured, not_typed
 from verify_attention.errors import ExitCode, ResultsError
 
 if TYPE_CHECKING:
@@ -22,9 +24,10 @@ if TYPE_CHECKING:
     from verify_attention.model import Case, UnderTest
 
 MOST_PROBLEMS = 20
+DECIDING = ("rtol", "atol", "select", "ignore", "implementation", "dtype", "exact")  # the verdict; a file may set them
 
 
-@click.command(short_help="Judge a results file anew; trust nothing in it.")
+@click.command(cls=Configured, short_help="Judge a results file anew; trust nothing in it.")
 @click.argument("results", type=click.Path(path_type=Path), metavar="RESULTS.JSON")
 @click.option(
     "--cases",
@@ -34,7 +37,14 @@ MOST_PROBLEMS = 20
     help="The case files: each must be in the results, unchanged; repeatable, as the paths of the run were. Default: "
     "where the results say, if they are there.",
 )
-@click.option("--implementation", default="core", show_default=True, metavar="NAME", help="What was under test.")
+@click.option(
+    "--implementation",
+    default="core",
+    show_default=True,
+    metavar="NAME",
+    help="What was under test.",
+    shell_complete=names.implementations,
+)
 @click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True, help="Its arrays' type.")
 @click.option(
     "--computes-in",
@@ -58,12 +68,12 @@ def gate(
     """Judge RESULTS.JSON anew: its schema, digests, inputs, traces, findings and counts.
 
     Every invariant must be there (or those that --select and --ignore choose, as they did for the run), judged with
-    at most the tolerance given here. Exit code 0: the file is sound and everything held; 1: it is sound, and
-    something broke or got worse; 4: it is not sound.
+    at most the tolerance given here. What the environment or a file sets is said, before the verdict. Exit code 0:
+    the file is sound and everything held; 1: it is sound, and something broke or got worse; 4: it is not sound.
     """
     one_blas_thread()
     from verify_attention import gate as gating  # noqa: PLC0415
-    from verify_attention import plugins  # noqa: PLC0415
+    from verify_attention import plugins, wording  # noqa: PLC0415
     from verify_attention.gate.baseline import unsound, worse  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
 
@@ -77,6 +87,8 @@ def gate(
         old = read_results(baseline)
         verdict.problems += unsound(old)
         verdict.worse += worse(old, made)
+    settings = not_typed(click.get_current_context(), DECIDING)
+    echo("".join(f"setting: {wording.printable(line)}\n" for line in settings))
     return _said(results, verdict)
 
 

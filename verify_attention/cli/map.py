@@ -8,6 +8,7 @@ import click
 
 from verify_attention.cli.choices import color_option, echo, emit, one_blas_thread, paths_argument, use_color, width
 from verify_attention.cli.reporting import lang_option
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from verify_attention.languages import Language
 
 
-@click.command("map", short_help="Show under which features the claims about biases hold.")
+@click.command("map", cls=Configured, short_help="Show under which features the claims about biases hold.")
 @paths_argument
 @click.option(
     "--format",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -84,10 +84,10 @@ def show(
     report: Report,
     say: Language,
     reports: Sequence[Wanted],
+    table: Mapping[str, Any],
     *,
     otherwise: Sequence[str] = ("table",),
     err: bool = False,
-    **table: Any,
 ) -> None:
     """Write a report in every form that is wanted: files first, then what goes to stdout, or stderr.
 
@@ -99,13 +99,12 @@ def show(
     """
     from verify_attention import files  # noqa: PLC0415
 
-    color = use_color(table.pop("color"))
     for wanted in reports:
         if wanted.file is not None:
-            text = _rendered(wanted.form, report, say, width=WIDTH_IN_FILES, color=False, **table)
+            text = _rendered(wanted.form, report, say, {**table, "width": WIDTH_IN_FILES, "color": False})
             files.write_atomically(Path(wanted.file), text.encode())
     for form in [wanted.form for wanted in reports if wanted.file is None] or otherwise:
-        text = _rendered(form, report, say, width=width(), color=color, **table)
+        text = _rendered(form, report, say, {**table, "width": width(), "color": use_color(table["color"])})
         if err or form == "table":
             echo(text, err=err)
         else:
@@ -114,10 +113,10 @@ def show(
         _add_job_summary(report, say)
 
 
-def _rendered(form: str, report: Report, say: Language, **table: Any) -> str:
+def _rendered(form: str, report: Report, say: Language, table: Mapping[str, Any]) -> str:
     from verify_attention.reports import render  # noqa: PLC0415
 
-    options = {"table": table, "github": {"folder": _below_the_workspace()}}
+    options: dict[str, Mapping[str, Any]] = {"table": table, "github": {"folder": _below_the_workspace()}}
     return render(form, report, say, **options.get(form, {}))
 
 
@@ -167,5 +166,5 @@ def show_report(results: Path, form: str, output: str | None, say: Language, **t
         report = restored(made)
     except ResultsError as error:
         raise ResultsError(*(f"{results}: {line}" for line in error.lines)) from None
-    show(report, say, wanted, otherwise=(), **table)
+    show(report, say, wanted, table, otherwise=())
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -21,14 +21,17 @@ from verify_attention.cli.choices import (
     emit,
     implementation_options,
     one_blas_thread,
-    paths_argument,
+    own_paths_argument,
     selection_options,
+    text_option,
     tolerance_options,
     use_color,
     width,
 )
+from verify_attention.cli.interrupting import twice_ends_at_once, until_interrupted
 from verify_attention.cli.progress import Bar
 from verify_attention.cli.reporting import Wanted, check_files, lang_option, report_option, show
+from verify_attention.cli.settings import Configured
 from verify_attention.cli.shrinking import smallest
 from verify_attention.errors import ExitCode, UsageError
 from verify_attention.languages import ENGLISH, Language
@@ -65,9 +68,19 @@ class Options:
     shrink: bool = False
 
     @property
+    def table(self) -> dict[str, Any]:
+        """How the table is shown."""
+        return {"color": self.color, "verbose": self.verbose, "quiet": self.quiet}
+
+    @property
     def to_stderr(self) -> bool:
-        """Whether what people read goes to stderr, as the results go to stdout."""
+        """Whether reports go to stderr, as the results go to stdout."""
         return self.output == "-" and not self.no_output
+
+    @property
+    def aside(self) -> bool:
+        """Whether what only people read goes to stderr, as something for programs goes to stdout."""
+        return self.to_stderr or any(wanted.file is None and wanted.form != "table" for wanted in self.reports)
 
 
 class _Shard(click.ParamType[tuple[int, int]]):
@@ -81,13 +94,13 @@ class _Shard(click.ParamType[tuple[int, int]]):
         return int(index), int(count)
 
 
-@click.command(short_help="Judge cases, write results.json, show the table.")
-@paths_argument
+@click.command(cls=Configured, short_help="Judge cases, write results.json, show the table.")
+@own_paths_argument
 @click.option("-o", "--output", default="results.json", show_default=True, metavar="FILE", help="Results; - is stdout.")
 @click.option("--no-output", is_flag=True, help="Write no results.")
 @tolerance_options
 @selection_options
-@click.option("-k", "text", metavar="TEXT", help="Run only cases with TEXT in their id or among their tags.")
+@text_option()
 @click.option("-x", "--fail-fast", is_flag=True, help="Stop after the first case that breaks.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N findings that break.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what broke and the summary only.")
@@ -100,7 +113,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
 @click.option(
     "--exact",
     is_flag=True,
-    help="Say of every measured equation what exact arithmetic does: mathematics, rounding, or the implementation.",
+    help="Ask exact arithmetic too: mathematics, rounding, or the implementation?",
 )
 @color_option
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
@@ -109,7 +122,7 @@ class _Shard(click.ParamType[tuple[int, int]]):
     type=click.Choice(["auto", "full", "summary"]),
     default="auto",
     show_default=True,
-    help="Arrays in the results: auto summarises those of more than 4,096 numbers; summary, every one.",
+    help="Arrays in the results: auto summarises those above 4,096 numbers.",
 )
 @click.option("--shrink", is_flag=True, help="Print a small case, in YAML, for each claim that broke.")
 def run(paths: tuple[str, ...], fail_fast: bool, maxfail: int | None, no_progress: bool, **given: object) -> int:
@@ -140,11 +153,7 @@ def execute(options: Options) -> int:
     from verify_attention.summary import LARGEST  # noqa: PLC0415
 
     chosen = plugins.chosen(options.select, options.ignore)
-    target = None if options.no_output or options.to_stderr else Path(options.output)
-    if target is not None:
-        if options.output.endswith(("/", "\\")):
-            raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
-        files.check_writable(target)
+    target = _target(options)
     check_files(options.reports, target)
     home = Path.cwd()
     if options.implementation != "core":
@@ -162,35 +171,42 @@ def execute(options: Options) -> int:
         jobs=options.jobs,
         then=_opined(tolerance) if options.exact else None,
     )
-    report = Report(loaded.under_test, tolerance, tuple(_judged(cases, reports, options)))
+    with twice_ends_at_once():
+        judged, interrupted = until_interrupted(_judged(cases, reports, options))
+        report = Report(loaded.under_test, tolerance, judged)
+        if interrupted:
+            return _interrupted(report, options, len(cases))
     made = results.encoded(report, options.detail)
     os.chdir(home)  # whatever was under test may have gone to another folder
     if target is not None:
         files.write_atomically(target, made)
     elif not options.no_output:
         emit(made)
-    show(
-        report,
-        options.say,
-        options.reports,
-        err=options.to_stderr,
-        color=options.color,
-        verbose=options.verbose,
-        quiet=options.quiet,
-    )
+    show(report, options.say, options.reports, options.table, err=options.to_stderr)
     if len(report.cases) < len(cases):
         echo(f"stopped after {len(report.cases)} of {len(cases)} cases: --fail-fast or --maxfail\n", err=True)
     if options.shrink:
         wanted = options.progress and not options.quiet
-        aside = options.to_stderr or any(report.file is None and report.form != "table" for report in options.reports)
         for small in smallest(report, loaded, width=width(), color=use_color(options.color), progress=wanted):
-            echo(small, err=aside)
+            echo(small, err=options.aside)
         os.chdir(home)
     if target is not None and not options.quiet:
         echo(f"results: {target}\n", err=True)
     stale = ended(loaded)  # after the work: a library that has been asked is no good one to fork
     echo("".join(f"{line}\n" for line in stale), err=True)
     return max(exit_code(report), ExitCode.BROKEN) if stale else exit_code(report)
+
+
+def _target(options: Options) -> Path | None:
+    """Return the file that the results go to, which can be written; None where they go to stdout, or nowhere."""
+    from verify_attention import files  # noqa: PLC0415
+
+    if options.no_output or options.to_stderr:
+        return None
+    if options.output.endswith(("/", "\\")):
+        raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
+    files.check_writable(Path(options.output))
+    return Path(options.output)
 
 
 def _opined(tolerance: Tolerance) -> Callable[[CaseReport], CaseReport]:
@@ -228,6 +244,15 @@ def _judged(cases: list[Case], reports: Iterable[CaseReport], options: Options) 
             broken += sum(finding.status in BROKEN for finding in entry.findings)
             if broken >= options.maxfail:
                 return
+
+
+def _interrupted(report: Report, options: Options, wanted: int) -> ExitCode:
+    """Show what a Ctrl-C has left, as a table; a part of a run is written nowhere, and the old results stay."""
+    if report.cases:
+        show(report, options.say, (), options.table, err=options.aside)
+    told = f"interrupted after {len(report.cases)} of {wanted} cases: no results are written\n"
+    echo(told, err=options.aside)
+    return ExitCode.INTERRUPTED
 
 
 def exit_code(report: Report) -> ExitCode:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from verify_attention.cli import names
 from verify_attention.cli.choices import (
     before_folders_of_others,
     color_option,
@@ -27,6 +28,7 @@ from verify_attention.cli.choices import (
     width,
 )
 from verify_attention.cli.progress import Bar
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import ExitCode, ResultsError, UsageError
 
 if TYPE_CHECKING:
@@ -53,11 +55,16 @@ class Options:
     progress: bool
 
 
-@click.command(short_help="Search for a smallest case on which an implementation breaks a claim.")
+@click.command(cls=Configured, short_help="Search for a smallest case on which an implementation breaks a claim.")
 @implementation_options
 @selection_options
 @click.option(
-    "--feature", "features", multiple=True, metavar="F", help="Draw only cases with this feature; repeatable."
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="F",
+    help="Draw only cases with this feature; repeatable.",
+    shell_complete=names.features,
 )
 @click.option(
     "--examples",
@@ -203,8 +210,8 @@ def _written(text: str, found: Found, options: Options) -> Path:
 
     folder, data = Path(str(options.output_dir)), text.encode()
     folder.mkdir(exist_ok=True)
-    names = chain([found.claim.name], (f"{found.claim.name}-{number}" for number in count(2)))
-    paths = (folder / f"{name}.yaml" for name in names)
+    stems = chain([found.claim.name], (f"{found.claim.name}-{number}" for number in count(2)))
+    paths = (folder / f"{name}.yaml" for name in stems)
     path = next(path for path in paths if not path.exists() or path.read_bytes() == data)
     files.write_atomically(path, data)
     return path

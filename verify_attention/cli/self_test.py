@@ -8,15 +8,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import Jobs, color_option, echo, emit, one_blas_thread, use_color, width
+from verify_attention.cli.choices import (
+    Jobs,
+    color_option,
+    echo,
+    emit,
+    matches,
+    one_blas_thread,
+    use_color,
+    width,
+)
 from verify_attention.cli.progress import Bar
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from verify_attention.selftest import Planted, Variation
 
 
-@click.command("self-test", short_help="Try every fault against every invariant.")
+@click.command("self-test", cls=Configured, but=("output",), short_help="Try every fault against every invariant.")
 @click.option("-o", "--output", metavar="FILE", help="Write the matrix as JSON; - is stdout.")
 @click.option("-k", "text", metavar="TEXT", help="Only mistakes, and variations, with TEXT in them or in their kind.")
 @click.option("--all", "whole", is_flag=True, help="Try each fault on all cases, for the whole matrix (minutes).")
@@ -64,15 +74,14 @@ def self_test(
 
 
 def _chosen(faults: list[Planted], right: list[Variation], text: str | None) -> tuple[list[Planted], list[Variation]]:
-    """Return what has a text in it, whatever the letters' case.
+    """Return what has a text in it, or is matched by a glob.
 
     Raises:
         UsageError: nothing has.
 
     """
-    wanted = (text or "").lower()
-    some = [one for one in faults if wanted in f"{one.kind}: {one.mistake}".lower()]
-    others = [one for one in right if wanted in one.name.lower()]
+    some = [one for one in faults if matches(text, f"{one.kind}: {one.mistake}")]
+    others = [one for one in right if matches(text, one.name)]
     if not some and not others:
         raise UsageError(f"none of the {len(faults)} faults and {len(right)} variations has {text!r} in it")
     return some, others

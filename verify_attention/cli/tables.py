@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import chosen_cases, color_option, echo, emit, paths_argument, use_color, width
+from verify_attention.cli.choices import (
+    chosen_cases,
+    color_option,
+    echo,
+    emit,
+    paths_argument,
+    text_option,
+    use_color,
+    width,
+)
 from verify_attention.cli.reporting import lang_option
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -18,7 +28,7 @@ if TYPE_CHECKING:
 LARGEST = 4096  # scores; larger tables are no tables
 
 
-@click.command(short_help="Print the article's tables.")
+@click.command(cls=Configured, short_help="Print the article's tables.")
 @paths_argument
 @click.option(
     "--of",
@@ -38,7 +48,7 @@ LARGEST = 4096  # scores; larger tables are no tables
 )
 @lang_option
 @click.option("--decimals", type=click.IntRange(0, 17), default=6, show_default=True, help="Decimals of each number.")
-@click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id or among their tags.")
+@text_option()
 @color_option
 def tables(
     paths: tuple[str, ...], subject: str, form: str, say: Language, decimals: int, text: str | None, color: str

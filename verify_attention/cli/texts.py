@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from verify_attention.cli.choices import echo, emit, paths_argument, width
+from verify_attention.cli import names
+from verify_attention.cli.choices import echo, emit, own_paths_argument, width
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 WHOLE = "\xa0"  # a blank at which no line is broken
 
 
-@click.command(short_help="Read and check cases only.")
-@paths_argument
+@click.command(cls=Configured, short_help="Read and check cases only.")
+@own_paths_argument
 def validate(paths: tuple[str, ...]) -> int:
     """Read the cases in PATH and say whether they are well-formed; nothing is judged or written."""
     from verify_attention.cases import load_cases  # noqa: PLC0415
@@ -30,7 +32,7 @@ def validate(paths: tuple[str, ...]) -> int:
 
 
 @click.command(short_help="Explain an invariant, a feature or an implementation.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names.explained)
 def explain(name: str | None) -> int:
     """Explain an invariant or a feature: claim, formula, derivation, what takes it away, and its faults.
 
@@ -51,7 +53,7 @@ def explain(name: str | None) -> int:
     if name in STRUCTURES:
         raise UsageError(f"{name} is no invariant or feature but a row of the map: `verify-attention map -v`")
     if name not in known:
-        raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, known)}")
+        raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, [*known, *implementations()])}")
     echo(_wrapped(explanation(name)))
     return 0
 
@@ -189,10 +191,21 @@ def _items(texts: list[str]) -> list[str]:
     return [f"  - {text}" for text in texts]
 
 
-@click.command("list", short_help="List invariants, features and implementations.")
-@click.argument("kind", required=False, type=click.Choice(["invariants", "features", "implementations"]))
+class _Kind(click.Choice[str]):
+    """A kind of names, by its beginning (so that one of them may be written too), or by another word for it."""
+
+    also: ClassVar = {"adapters": "implementations", "claims": "invariants", "checks": "invariants"}
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        known = {**{kind: kind for kind in self.choices}, **self.also}
+        meant = {kind for word, kind in known.items() if value and word.startswith(value.lower())}
+        return meant.pop() if len(meant) == 1 else super().convert(value, param, ctx)
+
+
+@click.command("list", short_help="List invariants, features, implementations or cases.")
+@click.argument("kind", required=False, type=_Kind(["invariants", "features", "implementations", "cases"]))
 def list_plugins(kind: str | None) -> int:
-    """List the names of invariants, features and implementations, or of one KIND."""
+    """List the names of invariants, features and implementations, or of one KIND; cases are the built-in ones' ids."""
     from verify_attention.plugins import features, implementations, invariants  # noqa: PLC0415
 
     groups: dict[str, Iterable[str]] = {
@@ -200,11 +213,19 @@ def list_plugins(kind: str | None) -> int:
         "features": features(),
         "implementations": _listed(implementations()) if kind in {None, "implementations"} else (),
     }
+    if kind == "cases":
+        groups[kind] = _ids()
     if kind is not None:
         echo("".join(f"{name}\n" for name in groups[kind]))
         return 0
     echo("\n".join(f"{title}:\n" + "".join(f"  {name}\n" for name in names) for title, names in groups.items()))
     return 0
+
+
+def _ids() -> list[str]:
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+
+    return [case.id for case in load_cases(shipped=".")]
 
 
 def _listed(adapters: dict[str, Adapter]) -> list[str]:
@@ -222,9 +243,9 @@ def _listed(adapters: dict[str, Adapter]) -> list[str]:
 
 
 @click.command(short_help="Print a JSON Schema.")
-@click.argument("name", type=click.Choice(["case", "results"]))
+@click.argument("name", type=click.Choice(["case", "results", "config"]))
 def schema(name: str) -> int:
-    """Print the JSON Schema of case files or of results.json."""
+    """Print the JSON Schema of case files, of results.json, or of the settings in a pyproject.toml."""
     from verify_attention import resources  # noqa: PLC0415
 
     emit(json.dumps(resources.schema(name), indent=2, ensure_ascii=False) + "\n")

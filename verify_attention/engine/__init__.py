@@ -56,8 +56,13 @@ def run(
             yield from work(chunk)
         return
     with pool(processes, fresh=not getattr(implementation, "forks", True)) as workers:
-        for reports in workers.imap(work, chunks):
+        for reports in workers.imap(partial(_all_of, work), chunks):
             yield from reports
+
+
+def _all_of(work: Callable[[list[Case]], Iterable[CaseReport]], chunk: list[Case]) -> list[CaseReport]:
+    """Return what comes from another process, where it comes together."""
+    return list(work(chunk))
 
 
 def pool(processes: int, fresh: bool = False) -> Pool:
@@ -99,8 +104,8 @@ def _chunk(
     tolerance: Tolerance,
     largest: float,
     then: Callable[[CaseReport], CaseReport] | None,
-) -> list[CaseReport]:
-    """Judge cases of equal shape together where the implementation allows it, the others one by one."""
+) -> Iterable[CaseReport]:
+    """Judge cases of equal shape together where the implementation allows it, the others one by one, as asked for."""
     together: dict[int, CaseReport] = {}
     if getattr(implementation, "independent_heads", False):
         for group in by_shape(cases).values():
@@ -110,4 +115,4 @@ def _chunk(
         together.get(index) or run_case(case, implementation, chosen, tolerance, largest)
         for index, case in enumerate(cases)
     )
-    return list(reports if then is None else map(then, reports))
+    return reports if then is None else map(then, reports)

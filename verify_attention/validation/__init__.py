@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def valid(document: Any, schema_name: str) -> bool:
-    """Return whether a document agrees with the schema `case` or `results`."""
+    """Return whether a document agrees with one of our schemas."""
     return _checker(schema_name).valid(document)
 
 
 def problems(document: Any, schema_name: str) -> list[tuple[Path, str]]:
-    """Return all disagreements with the schema `case` or `results`: where, what was found, what is allowed."""
+    """Return all disagreements with one of our schemas: where, what was found, what is allowed."""
     return [(flaw.path, flaw.message) for flaw in flaws(document, schema_name)]
 
 
