@@ -1,0 +1,133 @@
+"""`verify-attention plot`: pictures of weights, scores, deviations and the map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from verify_attention.cli.choices import chosen_cases, echo, emit, one_blas_thread, paths_argument
+from verify_attention.cli.gate import read_results
+from verify_attention.errors import UsageError
+from verify_attention.languages import LANGUAGES, Language, of_locale
+
+if TYPE_CHECKING:
+    from verify_attention.reports.pictures import Entry, Picture
+
+SUBJECTS = ("weights", "scores", "deviations", "map")
+
+
+@click.command(short_help="Draw weights, scores, deviations or the map as SVG or PNG.")
+@paths_argument
+@click.option("-o", "--output", required=True, metavar="FILE", help="FILE.svg or FILE.png; - prints SVG.")
+@click.option(
+    "--of", "subject", type=click.Choice(SUBJECTS), default="weights", show_default=True, help="What is drawn."
+)
+@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words. Default: that of the locale.")
+@click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id or among their tags.")
+def plot(paths: tuple[str, ...], output: str, subject: str, lang: str | None, text: str | None) -> int:
+    """Draw the cases in PATH under the four conditions, as bars side by side that show what a bias moves.
+
+    PATH may also be one results.json, whose stored numbers are drawn. Without PATH, the built-in cases of the article,
+    or for the map those of its features. A picture judges nothing: exit code 0 says that it was drawn.
+    Needs matplotlib: pip install 'verify-attention[plot]'.
+    """
+    one_blas_thread()
+    from verify_attention import files  # noqa: PLC0415
+    from verify_attention.reports import pictures  # noqa: PLC0415
+
+    form = ".svg" if output == "-" else Path(output).suffix.lower()
+    if form not in pictures.FORMS:
+        raise UsageError(f"{output}: a picture's name ends in {' or '.join(pictures.FORMS)}")
+    if not pictures.drawing_is_here():
+        raise UsageError(f"plot needs matplotlib, which is not installed: {pictures.INSTALL}")
+    if output != "-":
+        files.check_writable(Path(output))
+    say = Language(_language(lang or of_locale(), form))
+    picture, left_out = _map(paths, text, say) if subject == "map" else _of_entries(paths, subject, text, say)
+    made = pictures.rendered(picture, form, say.code)
+    if output == "-":
+        emit(made)
+    else:
+        files.write_atomically(Path(output), made)
+    if left_out:
+        echo(f"left out: {'; '.join(left_out)}\n", err=True)
+    return 0
+
+
+def _language(lang: str, form: str) -> str:
+    """Return the language of a picture: pixels of Japanese need a font with its letters."""
+    from verify_attention.reports import pictures  # noqa: PLC0415
+
+    if lang == "en" or form == ".svg" or pictures.japanese_is_here():
+        return lang
+    echo("note: no font with Japanese letters is installed (such as Noto Sans CJK JP); words are English\n", err=True)
+    return "en"
+
+
+def _of_entries(paths: tuple[str, ...], subject: str, text: str | None, say: Language) -> tuple[Picture, list[str]]:
+    """Return the picture of weights, scores or deviations, and what it leaves out.
+
+    Raises:
+        UsageError: there is nothing to draw.
+
+    """
+    from verify_attention.reports import pictures  # noqa: PLC0415
+
+    entries = _entries(paths, text, judged=subject == "deviations")
+    if subject == "deviations":
+        marks = [mark for entry in entries for mark in entry.marks]
+        if all(mark.kind is None for mark in marks):
+            raise UsageError("no finding here was judged by a measurement: there is nothing to draw")
+        return pictures.deviations_picture(marks, say), []
+    shown = (
+        (entry.id, {condition: arrays.get(subject) for condition, arrays in entry.shown.items()}, entry.shifted)
+        for entry in entries
+    )
+    found, left_out = pictures.panels(shown, say)
+    if not found:
+        raise UsageError(f"there are no {subject} to draw: {'; '.join(left_out)}")
+    return pictures.bars_picture(found, "scores" if subject == "scores" else "weights", say), left_out
+
+
+def _entries(paths: tuple[str, ...], text: str | None, judged: bool) -> list[Entry]:
+    """Return what is drawn of cases that are judged now, or of those in a results file."""
+    from verify_attention import engine  # noqa: PLC0415
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+    from verify_attention.model import Tolerance  # noqa: PLC0415
+    from verify_attention.pipeline import CORE  # noqa: PLC0415
+    from verify_attention.plugins import invariants  # noqa: PLC0415
+    from verify_attention.reports.pictures import of_report, of_results  # noqa: PLC0415
+
+    if _is_results(paths):
+        return chosen_cases([of_results(entry) for entry in read_results(Path(paths[0]))["cases"]], text)
+    claims = invariants().values() if judged else []
+    return [of_report(entry) for entry in engine.run(chosen_cases(load_cases(paths), text), CORE, claims, Tolerance())]
+
+
+def _is_results(paths: tuple[str, ...]) -> bool:
+    """Say whether a results file is meant.
+
+    Raises:
+        UsageError: it does not stand alone.
+
+    """
+    named = [path for path in paths if path.endswith(".json")]
+    if named and len(paths) > 1:
+        raise UsageError(f"{named[0]}: a results file is drawn alone, without other paths")
+    return bool(named)
+
+
+def _map(paths: tuple[str, ...], text: str | None, say: Language) -> tuple[Picture, list[str]]:
+    from verify_attention.boundaries import boundary_map  # noqa: PLC0415
+    from verify_attention.cases import load_cases  # noqa: PLC0415
+    from verify_attention.model import Tolerance  # noqa: PLC0415
+    from verify_attention.pipeline import CORE  # noqa: PLC0415
+    from verify_attention.reports.pictures import MOST_ROWS, map_picture  # noqa: PLC0415
+
+    if _is_results(paths):
+        raise UsageError(f"{paths[0]}: the map is measured on cases, not read from results")
+    rows = boundary_map(chosen_cases(load_cases(paths, shipped="boundaries"), text), CORE, Tolerance())
+    more = len(rows) - MOST_ROWS
+    return map_picture(rows, say), [say("{left} of {all} rows", left=more, all=len(rows))] if more > 0 else []

@@ -1,0 +1,209 @@
+"""Bars of weights or scores: one panel a query row, four bars a key, and what should be equal side by side.
+
+The bars of a key come in two pairs, each of one colour: no bias and K only, Q only and both. The second of a pair is
+hatched. Where a K bias changes nothing, the two bars of each pair have one height, and its number stands there once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from verify_attention.languages import Language
+from verify_attention.model import Array, Condition, Tolerance
+from verify_attention.reports.article import CONDITION_NAMES, SUBSCRIPTS, printed
+from verify_attention.reports.figures import figure as few_digits
+from verify_attention.reports.pictures.canvas import Picture
+from verify_attention.reports.pictures.panels import MOST_KEYS, Panel, across
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Subject: TypeAlias = Literal["weights", "scores"]
+
+PAIRS: tuple[tuple[Condition, Condition], ...] = (("none", "k"), ("q", "qk"))  # which a common K bias leaves equal
+PLACES: dict[Condition, float] = {"none": -0.3, "k": -0.1, "q": 0.1, "qk": 0.3}  # in the space of a key
+BAR = 0.2
+BLUE, ORANGE, FAINT = "#0072B2", "#E69F00", "0.35"  # two of Okabe and Ito's: apart for every eye, and in grey
+PANEL_WIDTH, PANEL_HEIGHT = {1: 9.0, 2: 5.2, 3: 4.2}, 1.8  # inches, of one panel of so many side by side
+LEFT, RIGHT, ABOVE, BELOW, HEAD, BETWEEN = 0.55, 0.15, 0.5, 0.4, 0.8, 0.4  # inches around panels
+MOST_TICKS = 22
+NUMBERED = 6  # keys whose bars have room for their numbers
+DECIMALS = 3
+
+
+def bars_picture(found: Sequence[Panel], subject: Subject, say: Language) -> Picture:
+    """Return the picture of weights or scores, of at least one query row."""
+    columns = across(found)
+    lines = -(-len(found) // columns)
+    size = PANEL_WIDTH[columns] * columns, HEAD + lines * (PANEL_HEIGHT + ABOVE + BELOW)
+    title = {
+        "weights": say("Softmax weights of each key under four conditions"),
+        "scores": say("Scores of each key before softmax under four conditions"),
+    }[subject]
+    told = " ".join(f"{panel.title}: {said(panel, subject, say)}. {_in_words(panel, say)}." for panel in found)
+    return Picture(title, f"{title}. {told}", size, partial(_draw, found, subject, title, say))
+
+
+def said(panel: Panel, subject: Subject, say: Language) -> str:
+    """Say in a line what the biases do to a row, measured on both pairs of conditions."""
+    by_k = [panel.numbers[second] - panel.numbers[first] for first, second in PAIRS]
+    by_q = [panel.numbers["q"] - panel.numbers["none"], panel.numbers["qk"] - panel.numbers["k"]]
+    key_bias = say("K bias with shifts") if panel.shifted else say("K bias")
+    if subject == "weights":
+        k, q = (float(np.nanmax(np.abs(moved), initial=0.0)) for moved in (by_k, by_q))
+        words = (
+            "{key_bias} moves no weight ({k}), Q bias: {q}"
+            if k <= Tolerance().atol
+            else "{key_bias} moves weights: {k}, Q bias: {q}"
+        )
+        return say(words, key_bias=key_bias, k=few_digits(k), q=few_digits(q))
+    alone, beside = (_one_number(moved, say) for moved in by_k)
+    return say("{key_bias}: {alone}; beside the Q bias {beside}", key_bias=key_bias, alone=alone, beside=beside)
+
+
+def _one_number(moved: Array, say: Language) -> str:
+    """Say what was added to the scores of a row: one number to all of them, or from the least to the largest."""
+    known = moved[~np.isnan(moved)]
+    if not known.size:
+        return say("nothing finite")
+    least, largest = (f"{float(number):+.{DECIMALS}f}" for number in (known.min(), known.max()))
+    if known.max() - known.min() <= 1e-9 * max(1.0, float(np.abs(known).max())):
+        return say("{number} each", number=least)
+    return say("{least} to {largest}", least=least, largest=largest)
+
+
+def _in_words(panel: Panel, say: Language) -> str:
+    names = CONDITION_NAMES[say.code]
+    rows = (f"{names[condition]} {_row(panel.numbers[condition])}" for condition in ("none", "q", "k", "qk"))
+    return ", ".join(rows)
+
+
+def _row(numbers: Array) -> str:
+    return f"({', '.join('–' if np.isnan(one) else printed(one, DECIMALS) for one in numbers.tolist())})"
+
+
+def _draw(found: Sequence[Panel], subject: Subject, title: str, say: Language, figure: Figure) -> None:
+    width, height = figure.get_size_inches()
+    columns = across(found)
+    lines = -(-len(found) // columns)
+    grid = figure.subplots(lines, columns, squeeze=False)
+    panel_width = (width - columns * (LEFT + RIGHT)) / columns
+    figure.subplots_adjust(
+        left=LEFT / width,
+        right=1 - RIGHT / width,
+        bottom=BELOW / height,
+        top=1 - (HEAD + ABOVE) / height,
+        hspace=(ABOVE + BELOW) / PANEL_HEIGHT,
+        wspace=(LEFT + RIGHT) / panel_width,
+    )
+    scale = _limits(found, subject)
+    for axes, panel in zip(grid.flat, found, strict=False):
+        _panel(axes, panel, subject, scale or _limits([panel], subject, own=True), say)
+    for axes in grid.flat[len(found) :]:
+        axes.set_axis_off()
+    figure.text(LEFT / width, 1 - 0.24 / height, title, size=12, weight="bold", va="center")
+    _legend(figure, found, say)
+
+
+def _limits(found: Sequence[Panel], subject: Subject, own: bool = False) -> tuple[float, float] | None:
+    """Return one scale for the weights of all panels; scores have a scale for each panel, around zero."""
+    if subject == "scores" and not own:
+        return None
+    every = np.concatenate([numbers for panel in found for numbers in panel.numbers.values()])
+    low, high = float(np.nanmin(every, initial=0.0)), float(np.nanmax(every, initial=0.0))
+    room = (0.36 if own else 0.22) * (high - low or 1.0)  # for the numbers at the ends of the bars
+    return low - room * (low < 0), high + room * (high > 0 or low == 0)
+
+
+def _panel(axes: Axes, panel: Panel, subject: Subject, scale: tuple[float, float], say: Language) -> None:
+    drawn = min(panel.keys, MOST_KEYS)
+    for condition, offset in PLACES.items():
+        places, numbers = np.arange(drawn) + offset, panel.numbers[condition]
+        axes.bar(places, np.nan_to_num(numbers), BAR, label=condition, **_look(condition))
+        gone = places[np.isnan(numbers)]
+        axes.plot(gone, np.zeros_like(gone), "x", color=FAINT, markersize=3.5)
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set_xlim(-0.6, drawn - 0.4)
+    axes.set_ylim(*scale)
+    if panel.keys <= NUMBERED:
+        _numbers(axes, panel)
+    letter = {"weights": "p", "scores": "s"}[subject]
+    ticks = range(0, drawn, -(-drawn // MOST_TICKS))
+    axes.set_xticks(list(ticks), [f"{letter}{str(key + 1).translate(SUBSCRIPTS)}" for key in ticks])
+    axes.tick_params(axis="x", length=0)
+    axes.set_title(panel.title, weight="bold", pad=17)
+    axes.annotate(
+        said(panel, subject, say),
+        (0, 1),
+        (0, 6),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=FAINT,
+        size=7.5,
+    )
+
+
+def _look(condition: Condition) -> dict[str, Any]:
+    colour = BLUE if condition in PAIRS[0] else ORANGE
+    first = condition in {pair[0] for pair in PAIRS}
+    return {
+        "facecolor": colour if first else "white",
+        "edgecolor": colour,
+        "hatch": None if first else "/////",
+        "linewidth": 0.8,
+    }
+
+
+def _numbers(axes: Axes, panel: Panel) -> None:
+    """Write the numbers at the ends of the bars: one for a pair of equal bars, upright for bars that differ."""
+    for key in range(panel.keys):
+        for pair in PAIRS:
+            values = [float(panel.numbers[condition][key]) for condition in pair]
+            places = [key + PLACES[condition] for condition in pair]
+            if abs(values[0] - values[1]) <= Tolerance().atol:
+                _number(axes, sum(places) / 2, values[0], upright=False)
+            else:
+                for place, value in zip(places, values, strict=True):
+                    _number(axes, place, value, upright=True)
+
+
+def _number(axes: Axes, place: float, value: float, upright: bool) -> None:
+    if np.isnan(value):
+        return
+    below = value < 0
+    axes.annotate(
+        printed(value, DECIMALS),
+        (place, value),
+        (0, -2 if below else 2),
+        textcoords="offset points",
+        ha="center",
+        va="top" if below else "bottom",
+        rotation=90 if upright else 0,
+        size=6.5,
+    )
+
+
+def _legend(figure: Figure, found: Sequence[Panel], say: Language) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - an extra
+    from matplotlib.patches import Patch  # noqa: PLC0415
+
+    width, height = figure.get_size_inches()
+    names = CONDITION_NAMES[say.code]
+    marks: list[Any] = [Patch(**_look(condition), label=names[condition]) for condition in PLACES]
+    if any(np.isnan(numbers).any() for panel in found for numbers in panel.numbers.values()):
+        marks.append(Line2D([], [], color=FAINT, marker="x", linestyle="", label=say("hidden key, no finite score")))
+    figure.legend(
+        handles=marks,
+        loc="center left",
+        bbox_to_anchor=((LEFT - 0.1) / width, 1 - 0.56 / height),
+        ncols=len(marks),
+        frameon=False,
+        borderpad=0,
+        handlelength=2.2,
+        fontsize=9,
+    )

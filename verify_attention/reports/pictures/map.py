@@ -1,0 +1,72 @@
+"""The map of where the conclusion stops: a coloured cell with its word for each departure and claim, and the reason."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from verify_attention.boundaries import CLAIMS, Cell, Row
+from verify_attention.languages import Language
+from verify_attention.reports.pictures.canvas import Picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Light colours below black words; a sign and a word say the same, and only one is white on black.
+COLOURS = {"holds": "#A6DDCB", "breaks": "#F0A37A", "depends": "#F7DF9E", "rounding": "#CFE3F1", "–": "#FFFFFF"}
+SIGNS = {"holds": "✓", "breaks": "✗", "depends": "◐", "rounding": "≈", "–": ""}
+MOST_ROWS = 60
+NAME, CELL, REASON, LINE, HEAD, BELOW = 2.0, 1.55, 5.6, 0.34, 1.0, 0.15  # inches
+LETTERS = {"en": 92, "ja": 50}  # of a reason in one line
+
+
+def map_picture(rows: Sequence[Row], say: Language) -> Picture:
+    """Return the picture of the map, of its first rows where there are very many."""
+    rows = rows[:MOST_ROWS]
+    title = say("What becomes of three claims about biases")
+    told = " ".join(
+        f"{row.name}: {', '.join(f'{say(CLAIMS[claim])}: {_words(cell, say)}' for claim, cell in row.cells.items())}."
+        for row in rows
+    )
+    size = NAME + CELL * len(CLAIMS) + REASON, HEAD + LINE * len(rows) + BELOW
+    return Picture(title, f"{title}. {told}", size, partial(_draw, rows, title, say))
+
+
+def _words(cell: Cell, say: Language) -> str:
+    """Return a cell's verdict with the largest effect."""
+    if cell.wrong:
+        return say("not as expected")
+    largest = max(cell.broke or cell.rounded, default=0.0)
+    return f"{say(cell.verdict)} ({largest:.2g})" if largest else say(cell.verdict)
+
+
+def _draw(rows: Sequence[Row], title: str, say: Language, figure: Figure) -> None:
+    from matplotlib.patches import Rectangle  # noqa: PLC0415 - an extra
+
+    width, height = figure.get_size_inches()
+    axes = figure.add_axes((0, 0, 1, 1))  # in inches, from the upper left corner
+    axes.set_xlim(0, width)
+    axes.set_ylim(height, 0)
+    axes.set_axis_off()
+    axes.text(0.15, 0.26, title, size=12, weight="bold", va="center")
+    for column, heading in enumerate(CLAIMS.values()):
+        axes.text(NAME + CELL * (column + 0.5), HEAD - 0.16, say(heading), weight="bold", ha="center", va="center")
+    axes.text(NAME + CELL * len(CLAIMS) + 0.15, HEAD - 0.16, say("why"), weight="bold", va="center")
+    for line, row in enumerate(rows):
+        top = HEAD + LINE * line
+        middle = top + LINE / 2
+        axes.text(0.15, middle - 0.055, row.name, weight="bold", va="center")
+        axes.text(0.15, middle + 0.085, say(row.stage), size=6, color="0.35", va="center")
+        for column, claim in enumerate(CLAIMS):
+            cell, left = row.cells[claim], NAME + CELL * column
+            verdict = cell.verdict
+            face = "black" if cell.wrong else COLOURS[verdict]
+            axes.add_patch(Rectangle((left, top), CELL, LINE, facecolor=face, edgecolor="white", linewidth=2))
+            sign = "!" if cell.wrong else SIGNS[verdict]
+            ink = "white" if cell.wrong else "black"
+            axes.text(left + 0.2, middle, sign, ha="center", va="center", color=ink, size=9)
+            axes.text(left + 0.34, middle, _words(cell, say), va="center", color=ink)
+        reason = textwrap.fill(say.told(row.why), LETTERS[say.code], max_lines=2, placeholder=" …")
+        axes.text(NAME + CELL * len(CLAIMS) + 0.15, middle, reason, va="center", size=7, linespacing=1.15)

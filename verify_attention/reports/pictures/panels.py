@@ -1,0 +1,95 @@
+"""Which query rows are drawn as bars, and what is left out so that the picture can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verify_attention.languages import ENGLISH, Language
+from verify_attention.model import CONDITIONS, Array, Condition
+
+DOWN = 8  # panels one below the other
+MOST_KEYS = 64
+FEW, SOME = 4, 16  # keys for which three panels, or two, stand side by side
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One query row: a number for each key under each condition; NaN where there is none. `keys` counts all of them."""
+
+    case: str
+    place: str
+    numbers: Mapping[Condition, Array]
+    keys: int
+    shifted: bool = False
+
+    @property
+    def title(self) -> str:
+        """The case, and the head and row where there are several."""
+        return ", ".join(filter(None, (self.case, self.place)))
+
+
+def panels(
+    entries: Iterable[tuple[str, Mapping[Condition, Any], bool]], say: Language = ENGLISH
+) -> tuple[list[Panel], list[str]]:
+    """Return a panel for each query row that can be drawn, and in words what is left out.
+
+    An entry is a case's id, one array `[H, Tq, Tk]` for each condition, and whether keys have shifts of their own. The
+    arrays are numpy's, or nested lists as in results, where null stands for what is not finite. Any other thing in the
+    place of an array (None, a summary) is left out.
+    """
+    found: list[Panel] = []
+    absent: dict[str, list[str]] = {}
+    for name, shown, shifted in entries:
+        arrays = {condition: _array(shown.get(condition)) for condition in CONDITIONS}
+        if any(array is None for array in arrays.values()):
+            large = any(shown.get(condition) is not None for condition in CONDITIONS)
+            why = say("too large to be stored whole") if large else say("not shown by the implementation")
+            absent.setdefault(why, []).append(name)
+        else:
+            found += _rows(name, arrays, shifted, say)
+    drawn = found[: _most(found)]
+    left_out = [f"{_listed(names, say)}: {why}" for why, names in absent.items()]
+    if len(found) > len(drawn):
+        left_out.append(say("{left} of {all} query rows", left=len(found) - len(drawn), all=len(found)))
+    wide = list(dict.fromkeys(panel.case for panel in drawn if panel.keys > MOST_KEYS))
+    if wide:
+        left_out.append(say("keys behind the first {most} of {cases}", most=MOST_KEYS, cases=_listed(wide, say)))
+    return drawn, left_out
+
+
+def _listed(names: list[str], say: Language) -> str:
+    return names[0] if len(names) == 1 else say("{first} and {count} more", first=names[0], count=len(names) - 1)
+
+
+def _most(found: Sequence[Panel]) -> int:
+    """Return how many of the first panels are drawn: as many side by side as their keys allow."""
+    return max(DOWN * columns for columns in (1, 2, 3) if columns == 1 or across(found[: DOWN * columns]) >= columns)
+
+
+def across(found: Sequence[Panel]) -> int:
+    """Return how many panels stand side by side: the more keys, the fewer."""
+    keys = max((panel.keys for panel in found), default=1)
+    return min(3 if keys <= FEW else 2 if keys <= SOME else 1, max(len(found), 1))
+
+
+def _array(shown: Any) -> Array | None:
+    """Return numbers with NaN for what is not finite; None where they are not there, or only summarised."""
+    if not isinstance(shown, list | np.ndarray):
+        return None
+    made = np.array(shown, dtype=float)
+    made[~np.isfinite(made)] = np.nan
+    return made
+
+
+def _rows(name: str, arrays: Mapping[Condition, Any], shifted: bool, say: Language) -> Iterable[Panel]:
+    heads, rows, keys = arrays["none"].shape
+    for head in range(heads):
+        for row in range(rows):
+            place = [say("head {head}", head=head)] if heads > 1 else []
+            place += [say("row {row}", row=row)] if rows > 1 else []
+            numbers = {condition: array[head, row, :MOST_KEYS] for condition, array in arrays.items()}
+            yield Panel(name, ", ".join(place), numbers, keys, shifted)
