@@ -130,4 +130,4 @@ def _map(paths: tuple[str, ...], text: str | None, say: Language) -> tuple[Pictu
         raise UsageError(f"{paths[0]}: the map is measured on cases, not read from results")
     rows = boundary_map(chosen_cases(load_cases(paths, shipped="boundaries"), text), CORE, Tolerance())
     more = len(rows) - MOST_ROWS
-    return map_picture(rows, say), [say("{left} of {all} rows", left=more, all=len(rows))] if more > 0 else []
+    return map_picture(rows, say), [f"{more:,} of {len(rows):,} rows"] if more > 0 else []

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from verify_attention.model import ABOUT_OTHERS, BROKEN, FLOAT64, Case, CaseReport, Finding, Report, Status
+from verify_attention.reports import bars
 from verify_attention.reports.figures import (
     COLOURS,
     MOST_REASONS,
@@ -54,7 +55,7 @@ def render(report: Report, *, width: int = 80, color: bool = False, verbose: boo
     findings = list(report.findings())
     _broken(screen, findings, report, None if verbose else MOST_BROKEN)
     if not quiet:
-        screen.print(_every_finding(findings) if verbose else _invariants(findings), soft_wrap=verbose)
+        screen.print(_every_finding(findings, report) if verbose else _invariants(findings), soft_wrap=verbose)
         _notes(screen, report)
     screen.print(_summary(report), soft_wrap=True)
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
@@ -152,8 +153,12 @@ def _in_limits(finding: Finding) -> float:
     return finding.deviation / finding.limit if finding.limit else np.inf * (finding.deviation > 0)
 
 
-def _every_finding(findings: list[tuple[Case, Finding]]) -> Text:
-    """Give each finding a line, below its case; what is not a plain pass gets a second line that says why."""
+def _every_finding(findings: list[tuple[Case, Finding]], report: Report) -> Text:
+    """Give each finding a line, below its case; what is not a plain pass gets a second line that says why.
+
+    Below a small case stand its scores and weights, with bars.
+    """
+    bars_of = {entry.case.id: bars.of_case(entry) for entry in report.cases}
     name = max(len(finding.invariant) for _, finding in findings)
     head = f"{'case, invariant':<{name + 2}}  {'status':<12}  {'deviation':>9}  {'limit':>8}\n"
     text = Text()
@@ -162,6 +167,7 @@ def _every_finding(findings: list[tuple[Case, Finding]]) -> Text:
     for case, finding in findings:
         if case.id != last:
             text.append(f"{case.id}\n", style="bold")
+            text.append(bars_of[case.id])
             last = case.id
         text.append(f"  {finding.invariant:<{name}}  ", style="default")
         text.append(f"{WORDS[finding.status]:<12}", style=COLOURS[finding.status])

@@ -62,19 +62,18 @@ def said(panel: Panel, subject: Subject, say: Language) -> str:
             else "{key_bias} moves weights: {k}, Q bias: {q}"
         )
         return say(words, key_bias=key_bias, k=few_digits(k), q=few_digits(q))
-    alone, beside = (_one_number(moved, say) for moved in by_k)
-    return say("{key_bias}: {alone}; beside the Q bias {beside}", key_bias=key_bias, alone=alone, beside=beside)
+    alone, beside = map(_added, by_k)
+    return say("{key_bias} adds {alone}, and {beside} beside the Q bias", key_bias=key_bias, alone=alone, beside=beside)
 
 
-def _one_number(moved: Array, say: Language) -> str:
-    """Say what was added to the scores of a row: one number to all of them, or from the least to the largest."""
+def _added(moved: Array) -> str:
+    """Return what was added to the scores of a row: one number to all of them, or from the least to the largest."""
     known = moved[~np.isnan(moved)]
     if not known.size:
-        return say("nothing finite")
+        return "–"
     least, largest = (f"{float(number):+.{DECIMALS}f}" for number in (known.min(), known.max()))
-    if known.max() - known.min() <= 1e-9 * max(1.0, float(np.abs(known).max())):
-        return say("{number} each", number=least)
-    return say("{least} to {largest}", least=least, largest=largest)
+    same = known.max() - known.min() <= 1e-9 * max(1.0, float(np.abs(known).max()))
+    return least if same else f"{least} … {largest}"
 
 
 def _in_words(panel: Panel, say: Language) -> str:
@@ -101,23 +100,21 @@ def _draw(found: Sequence[Panel], subject: Subject, title: str, say: Language, f
         hspace=(ABOVE + BELOW) / PANEL_HEIGHT,
         wspace=(LEFT + RIGHT) / panel_width,
     )
-    scale = _limits(found, subject)
     for axes, panel in zip(grid.flat, found, strict=False):
-        _panel(axes, panel, subject, scale or _limits([panel], subject, own=True), say)
+        together = found if subject == "weights" else [panel]
+        _panel(axes, panel, subject, _limits(together, room=0.22 if subject == "weights" else 0.36), say)
     for axes in grid.flat[len(found) :]:
         axes.set_axis_off()
     figure.text(LEFT / width, 1 - 0.24 / height, title, size=12, weight="bold", va="center")
     _legend(figure, found, say)
 
 
-def _limits(found: Sequence[Panel], subject: Subject, own: bool = False) -> tuple[float, float] | None:
-    """Return one scale for the weights of all panels; scores have a scale for each panel, around zero."""
-    if subject == "scores" and not own:
-        return None
+def _limits(found: Sequence[Panel], room: float) -> tuple[float, float]:
+    """Return the scale of bars around zero, with room for the numbers at their ends."""
     every = np.concatenate([numbers for panel in found for numbers in panel.numbers.values()])
     low, high = float(np.nanmin(every, initial=0.0)), float(np.nanmax(every, initial=0.0))
-    room = (0.36 if own else 0.22) * (high - low or 1.0)  # for the numbers at the ends of the bars
-    return low - room * (low < 0), high + room * (high > 0 or low == 0)
+    more = room * (high - low or 1.0)
+    return low - more * (low < 0), high + more * (high > 0 or low == 0)
 
 
 def _panel(axes: Axes, panel: Panel, subject: Subject, scale: tuple[float, float], say: Language) -> None:
@@ -196,7 +193,9 @@ def _legend(figure: Figure, found: Sequence[Panel], say: Language) -> None:
     names = CONDITION_NAMES[say.code]
     marks: list[Any] = [Patch(**_look(condition), label=names[condition]) for condition in PLACES]
     if any(np.isnan(numbers).any() for panel in found for numbers in panel.numbers.values()):
-        marks.append(Line2D([], [], color=FAINT, marker="x", linestyle="", label=say("hidden key, no finite score")))
+        marks.append(
+            Line2D([], [], color=FAINT, marker="x", linestyle="", label=say("no score: a hidden key, or an overflow"))
+        )
     figure.legend(
         handles=marks,
         loc="center left",

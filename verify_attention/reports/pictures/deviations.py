@@ -107,7 +107,15 @@ def _marks(axes: Axes, places: Sequence[tuple[float, int]], kind: Kind, label: s
     across, down = ([place[axis] for place in places] for axis in (0, 1))
     face = colour if filled else "none"
     drawn: list[object] = axes.plot(
-        across, down, form, color=colour, markerfacecolor=face, markersize=5, zorder=3, clip_on=False, label=label
+        across,
+        down,
+        form,
+        color=colour,
+        markerfacecolor=face,
+        markersize=5 if filled else 8,
+        zorder=3,
+        clip_on=False,
+        label=label,
     )
     return drawn
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from verify_attention.boundaries import CLAIMS, Cell, Row
 from verify_attention.languages import Language
 from verify_attention.reports.pictures.canvas import Picture
+from verify_attention.wording import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +21,7 @@ COLOURS = {"holds": "#A6DDCB", "breaks": "#F0A37A", "depends": "#F7DF9E", "round
 SIGNS = {"holds": "✓", "breaks": "✗", "depends": "◐", "rounding": "≈", "–": ""}
 MOST_ROWS = 60
 NAME, CELL, REASON, LINE, HEAD, BELOW = 2.0, 1.55, 5.6, 0.34, 1.0, 0.15  # inches
-LETTERS = {"en": 92, "ja": 50}  # of a reason in one line
+LETTERS = 92  # of a reason in one line; Japanese ones are twice as wide
 
 
 def map_picture(rows: Sequence[Row], say: Language) -> Picture:
@@ -68,5 +70,11 @@ def _draw(rows: Sequence[Row], title: str, say: Language, figure: Figure) -> Non
             ink = "white" if cell.wrong else "black"
             axes.text(left + 0.2, middle, sign, ha="center", va="center", color=ink, size=9)
             axes.text(left + 0.34, middle, _words(cell, say), va="center", color=ink)
-        reason = textwrap.fill(say.told(row.why), LETTERS[say.code], max_lines=2, placeholder=" …")
+        reason = _folded(say.told(row.why))
         axes.text(NAME + CELL * len(CLAIMS) + 0.15, middle, reason, va="center", size=7, linespacing=1.15)
+
+
+def _folded(text: str) -> str:
+    """Break a reason into two lines at most."""
+    letters = LETTERS // 2 if any(unicodedata.east_asian_width(letter) == "W" for letter in text) else LETTERS
+    return textwrap.fill(printable(text), letters, max_lines=2, placeholder=" …")

@@ -13,6 +13,7 @@ from verify_attention.model import CONDITIONS, Array, Condition
 
 DOWN = 8  # panels one below the other
 MOST_KEYS = 64
+LARGEST = 1e300
 FEW, SOME = 4, 16  # keys for which three panels, or two, stand side by side
 
 
@@ -47,22 +48,22 @@ def panels(
         arrays = {condition: _array(shown.get(condition)) for condition in CONDITIONS}
         if any(array is None for array in arrays.values()):
             large = any(shown.get(condition) is not None for condition in CONDITIONS)
-            why = say("too large to be stored whole") if large else say("not shown by the implementation")
+            why = "too large to be stored whole" if large else "not shown by the implementation"
             absent.setdefault(why, []).append(name)
         else:
             found += _rows(name, arrays, shifted, say)
     drawn = found[: _most(found)]
-    left_out = [f"{_listed(names, say)}: {why}" for why, names in absent.items()]
+    left_out = [f"{_listed(names)}: {why}" for why, names in absent.items()]
     if len(found) > len(drawn):
-        left_out.append(say("{left} of {all} query rows", left=len(found) - len(drawn), all=len(found)))
+        left_out.append(f"{len(found) - len(drawn):,} of {len(found):,} query rows")
     wide = list(dict.fromkeys(panel.case for panel in drawn if panel.keys > MOST_KEYS))
     if wide:
-        left_out.append(say("keys behind the first {most} of {cases}", most=MOST_KEYS, cases=_listed(wide, say)))
+        left_out.append(f"keys behind the first {MOST_KEYS} of {_listed(wide)}")
     return drawn, left_out
 
 
-def _listed(names: list[str], say: Language) -> str:
-    return names[0] if len(names) == 1 else say("{first} and {count} more", first=names[0], count=len(names) - 1)
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
 
 def _most(found: Sequence[Panel]) -> int:
@@ -77,11 +78,11 @@ def across(found: Sequence[Panel]) -> int:
 
 
 def _array(shown: Any) -> Array | None:
-    """Return numbers with NaN for what is not finite; None where they are not there, or only summarised."""
+    """Return numbers, NaN where not finite or too large for a scale; None where they are absent or summarised."""
     if not isinstance(shown, list | np.ndarray):
         return None
     made = np.array(shown, dtype=float)
-    made[~np.isfinite(made)] = np.nan
+    made[~(np.abs(made) <= LARGEST)] = np.nan
     return made
 
 
