@@ -33,13 +33,11 @@ def of_case(entry: CaseReport, say: Language = ENGLISH) -> Text:
     text = Text()
     if heads * rows > MOST_ROWS or keys > MOST_KEYS:
         return text
-    for head, row in np.ndindex(heads, rows):
-        place = [say("head {head}", head=head)] if heads > 1 else []
-        place += [say("row {row}", row=row)] if rows > 1 else []
-        for quantity in ("scores", "weights"):
-            arrays = _stored(entry, quantity)
-            if arrays is not None:
-                text.append(of_rows({", ".join(place): _at(arrays, head, row)}, quantity, say))
+    for quantity in ("scores", "weights"):
+        arrays = _stored(entry, quantity)
+        if arrays is not None:
+            places = {(head, row): _place(head, row, heads, rows, say) for head, row in np.ndindex(heads, rows)}
+            text.append(of_rows({place: _at(arrays, *at) for at, place in places.items()}, quantity, say))
     return text
 
 
@@ -85,6 +83,12 @@ def of_rows(rows: Mapping[str, Mapping[Condition, Array]], quantity: str, say: L
             text.rstrip()
             text.append("\n")
     return text
+
+
+def _place(head: int, row: int, heads: int, rows: int, say: Language) -> str:
+    place = [say("head {head}", head=head)] if heads > 1 else []
+    place += [say("row {row}", row=row)] if rows > 1 else []
+    return ", ".join(place)
 
 
 def _at(shown: Mapping[Condition, Array], head: int, row: int) -> dict[Condition, Array]:
