@@ -125,7 +125,7 @@ def test_k_only_looks_like_none_and_both_like_q_only():
     assert hatches["k"] == hatches["qk"] != ""
     texts = [text.get_text() for text in axes.texts]
     assert texts == ["0.576", "0.446", "0.284", "0.446", "0.140", "0.108", texts[-1]]  # once for each pair
-    assert texts[-1] == "K bias moves no weight (0.0), Q bias: 0.16"
+    assert texts[-1] == "K bias moves no weight (0.0), Q bias up to 0.16"
 
 
 def test_bars_that_differ_have_a_number_each():
@@ -133,7 +133,7 @@ def test_bars_that_differ_have_a_number_each():
     (axes,) = figure_of(example("weights", moved)).axes
     texts = [text.get_text() for text in axes.texts]
     assert texts[:3] == ["0.576", "0.600", "0.446"]
-    assert texts[-1] == "K bias moves weights: 0.04, Q bias: 0.16"
+    assert texts[-1] == "K bias moves weights up to 0.04, Q bias up to 0.16"
 
 
 def test_scores_say_what_the_k_bias_adds():
@@ -234,7 +234,7 @@ def test_per_key_shifts_are_named_from_both_sources(tmp_path, capsysbinary):
     assert call("run", case, "-o", tmp_path / "r.json", "-q") == 0
     capsysbinary.readouterr()
     for source in (case, tmp_path / "r.json"):
-        assert "K bias with shifts moves weights: 0.19" in drawn(capsysbinary, source)[0]
+        assert "K bias with shifts moves weights up to 0.19" in drawn(capsysbinary, source)[0]
 
 
 # --- what is left out
@@ -263,6 +263,9 @@ def test_an_implementation_that_shows_no_scores_has_none_to_draw(tmp_path, capsy
     capsys.readouterr()
     assert call("plot", tmp_path / "r.json", "--of", "scores", "-o", "-") == 2
     assert "two-dimensions: not shown by the implementation" in capsys.readouterr().err
+    for subject in ("weights", "deviations"):
+        assert call("plot", tmp_path / "r.json", "--of", subject, "-o", "-") == 0
+        assert "kernel.py:attention, float64" in parsed(capsys.readouterr().out)[0].text
 
 
 # --- bytes

@@ -75,12 +75,12 @@ def _of_entries(paths: tuple[str, ...], subject: str, text: str | None, say: Lan
     """
     from verify_attention.reports import pictures  # noqa: PLC0415
 
-    entries = _entries(paths, text, judged=subject == "deviations")
+    entries, whose = _entries(paths, text, judged=subject == "deviations")
     if subject == "deviations":
         marks = [mark for entry in entries for mark in entry.marks]
         if all(mark.kind is None for mark in marks):
             raise UsageError("no finding here was judged by a measurement: there is nothing to draw")
-        return pictures.deviations_picture(marks, say), []
+        return pictures.deviations_picture(marks, say, whose), []
     shown = (
         (entry.id, {condition: arrays.get(subject) for condition, arrays in entry.shown.items()}, entry.shifted)
         for entry in entries
@@ -88,11 +88,11 @@ def _of_entries(paths: tuple[str, ...], subject: str, text: str | None, say: Lan
     found, left_out = pictures.panels(shown, say)
     if not found:
         raise UsageError(f"there are no {subject} to draw: {'; '.join(left_out)}")
-    return pictures.bars_picture(found, "scores" if subject == "scores" else "weights", say), left_out
+    return pictures.bars_picture(found, "scores" if subject == "scores" else "weights", say, whose), left_out
 
 
-def _entries(paths: tuple[str, ...], text: str | None, judged: bool) -> list[Entry]:
-    """Return what is drawn of cases that are judged now, or of those in a results file."""
+def _entries(paths: tuple[str, ...], text: str | None, judged: bool) -> tuple[list[Entry], str]:
+    """Return what is drawn of cases judged now, or of those in a results file, and whose they are but the core's."""
     from verify_attention import engine  # noqa: PLC0415
     from verify_attention.cases import load_cases  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
@@ -101,9 +101,13 @@ def _entries(paths: tuple[str, ...], text: str | None, judged: bool) -> list[Ent
     from verify_attention.reports.pictures import of_report, of_results  # noqa: PLC0415
 
     if _is_results(paths):
-        return chosen_cases([of_results(entry) for entry in read_results(Path(paths[0]))["cases"]], text)
+        made = read_results(Path(paths[0]))
+        name, dtype = made["implementation"]["name"], made["implementation"]["dtype"]
+        entries = [of_results(entry) for entry in made["cases"]]
+        return chosen_cases(entries, text), "" if name == "core" else f"{name}, {dtype}"
     claims = invariants().values() if judged else []
-    return [of_report(entry) for entry in engine.run(chosen_cases(load_cases(paths), text), CORE, claims, Tolerance())]
+    cases = chosen_cases(load_cases(paths), text)
+    return [of_report(entry) for entry in engine.run(cases, CORE, claims, Tolerance())], ""
 
 
 def _is_results(paths: tuple[str, ...]) -> bool:

@@ -36,8 +36,8 @@ NUMBERED = 6  # keys whose bars have room for their numbers
 DECIMALS = 3
 
 
-def bars_picture(found: Sequence[Panel], subject: Subject, say: Language) -> Picture:
-    """Return the picture of weights or scores, of at least one query row."""
+def bars_picture(found: Sequence[Panel], subject: Subject, say: Language, whose: str = "") -> Picture:
+    """Return the picture of weights or scores, of at least one query row; the title says whose they are."""
     columns = across(found)
     lines = -(-len(found) // columns)
     size = PANEL_WIDTH[columns] * columns, HEAD + lines * (PANEL_HEIGHT + ABOVE + BELOW)
@@ -45,6 +45,7 @@ def bars_picture(found: Sequence[Panel], subject: Subject, say: Language) -> Pic
         "weights": say("Softmax weights of each key under four conditions"),
         "scores": say("Scores of each key before softmax under four conditions"),
     }[subject]
+    title += f": {whose}" if whose else ""
     told = " ".join(f"{panel.title}: {said(panel, subject, say)}. {_in_words(panel, say)}." for panel in found)
     return Picture(title, f"{title}. {told}", size, partial(_draw, found, subject, title, say))
 
@@ -57,9 +58,9 @@ def said(panel: Panel, subject: Subject, say: Language) -> str:
     if subject == "weights":
         k, q = (float(np.nanmax(np.abs(moved), initial=0.0)) for moved in (by_k, by_q))
         words = (
-            "{key_bias} moves no weight ({k}), Q bias: {q}"
+            "{key_bias} moves no weight ({k}), Q bias up to {q}"
             if k <= Tolerance().atol
-            else "{key_bias} moves weights: {k}, Q bias: {q}"
+            else "{key_bias} moves weights up to {k}, Q bias up to {q}"
         )
         return say(words, key_bias=key_bias, k=few_digits(k), q=few_digits(q))
     alone, beside = map(_added, by_k)

@@ -102,7 +102,7 @@ def _styled(lang: str) -> Iterator[None]:
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a letter of some case's name
         mpl.rcdefaults()
-        mpl.rcParams.update({**STYLE, "font.family": [*fonts, "sans-serif"]})
+        mpl.rcParams.update({**STYLE, "font.family": [*fonts, "sans-serif"], "font.sans-serif": WESTERN})
         logger.setLevel(logging.ERROR + 1)
         try:
             yield

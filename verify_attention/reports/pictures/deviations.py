@@ -63,11 +63,11 @@ class Mark:
         return self.deviation / self.limit if self.limit else math.inf * self.deviation if self.deviation else 0.0
 
 
-def deviations_picture(marks: Sequence[Mark], say: Language) -> Picture:
-    """Return the picture of findings, of which at least one was measured."""
+def deviations_picture(marks: Sequence[Mark], say: Language, whose: str = "") -> Picture:
+    """Return the picture of findings, of which at least one was measured; the title says of what."""
     drawn = [mark for mark in marks if mark.kind is not None]
     claims = sorted({mark.invariant for mark in drawn})
-    title = say("Deviation of each finding, against its limit")
+    title = say("Deviation of each finding, against its limit") + (f": {whose}" if whose else "")
     counts = Counter(mark.kind for mark in drawn)
     kinds = ", ".join(f"{_words(kind, say)}: {counts[kind]:,}" for kind in LOOK if counts[kind])
     largest = ", ".join(
