@@ -212,6 +212,21 @@ def test_a_control_that_does_not_break_stands_out_in_the_map(capsysbinary, writt
     assert "not as expected" in drawn(capsysbinary, written(case), "--of", "map")[0]
 
 
+def test_long_names_and_large_numbers_stay_in_their_panels(written, capsysbinary):
+    name = "a-case-" + "that-has-a-long-name-" * 4 + "and-an-end"
+    case = random_case(2, 1, 3, name=name)
+    case["q"] = [[[1e6, 0]], [[0, 1e7]]]
+    path = written(case)
+    for subject in ("weights", "scores"):
+        svg, _ = drawn(capsysbinary, path, "--of", subject)
+        titles = [text for text in texts_of(svg) if text.endswith("and-an-end, head 1")]
+        assert [(len(title), title[0]) for title in titles] == [(52, "…")]
+        assert name in parsed(svg)[1].text
+        assert max(len(text) for text in texts_of(svg) if re.match(r"[−-]?\d", text)) <= 8
+    svg, _ = drawn(capsysbinary, path, "--of", "map")
+    assert [len(text) for text in texts_of(svg) if text.endswith("and-an-end")] == [55]
+
+
 # --- both sources
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import Array, CaseReport, Condition, Trace
-from verify_attention.reports.article import SUBSCRIPTS, printed
+from verify_attention.reports.article import SUBSCRIPTS, short
 
 MOST_KEYS, MOST_ROWS = 8, 4  # of a case that is small enough for bars
 BESIDE: tuple[Condition, ...] = ("none", "k", "q", "qk")
@@ -22,7 +22,6 @@ LETTERS = {"scores": "s", "weights": "p", "output": "o"}
 INDENT, LABEL, NUMBER, CELLS = 4, 4, 8, 7  # columns: 76 in all
 WIDTH = NUMBER + CELLS + 2  # of a condition
 OVER = 5  # digits above which its name begins
-DECIMALS = 3
 SEEN = 5e-4  # what a mistake must move to be seen in three decimals
 EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
@@ -128,8 +127,7 @@ def _number(value: float) -> str:
     """Return a number in no more than eight columns."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "−∞"}.get(value, "NaN")
-    text = printed(value, DECIMALS)
-    return text if len(text) <= NUMBER else f"{value:.1e}"
+    return short(value, room=NUMBER)
 
 
 def _length(value: float, low: float, high: float, zero: int) -> float:

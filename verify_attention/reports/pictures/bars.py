@@ -14,10 +14,11 @@ import numpy as np
 
 from verify_attention.languages import Language
 from verify_attention.model import Array, Condition, Tolerance
-from verify_attention.reports.article import CONDITION_NAMES, SUBSCRIPTS, printed
+from verify_attention.reports.article import CONDITION_NAMES, SUBSCRIPTS, short
 from verify_attention.reports.figures import figure as few_digits
 from verify_attention.reports.pictures.canvas import Picture
 from verify_attention.reports.pictures.panels import MOST_KEYS, Panel, across
+from verify_attention.wording import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ PANEL_WIDTH, PANEL_HEIGHT = {1: 9.0, 2: 5.2, 3: 4.2}, 1.8  # inches, of one pane
 LEFT, RIGHT, ABOVE, BELOW, HEAD, BETWEEN = 0.55, 0.15, 0.5, 0.4, 0.8, 0.4  # inches around panels
 MOST_TICKS = 22
 NUMBERED = 6  # keys whose bars have room for their numbers
-DECIMALS = 3
+TITLE = {1: 95, 2: 52, 3: 40}  # letters that have room above one panel of so many side by side
 
 
 def bars_picture(found: Sequence[Panel], subject: Subject, say: Language, whose: str = "") -> Picture:
@@ -72,9 +73,13 @@ def _added(moved: Array) -> str:
     known = moved[~np.isnan(moved)]
     if not known.size:
         return "–"
-    least, largest = (f"{float(number):+.{DECIMALS}f}" for number in (known.min(), known.max()))
+    least, largest = (_signed(float(number)) for number in (known.min(), known.max()))
     same = known.max() - known.min() <= 1e-9 * max(1.0, float(np.abs(known).max()))
     return least if same else f"{least} … {largest}"
+
+
+def _signed(number: float) -> str:
+    return short(number) if number < 0 else f"+{short(number)}"
 
 
 def _in_words(panel: Panel, say: Language) -> str:
@@ -84,7 +89,7 @@ def _in_words(panel: Panel, say: Language) -> str:
 
 
 def _row(numbers: Array) -> str:
-    return f"({', '.join('–' if np.isnan(one) else printed(one, DECIMALS) for one in numbers.tolist())})"
+    return f"({', '.join('–' if np.isnan(one) else short(one) for one in numbers.tolist())})"
 
 
 def _draw(found: Sequence[Panel], subject: Subject, title: str, say: Language, figure: Figure) -> None:
@@ -104,10 +109,17 @@ def _draw(found: Sequence[Panel], subject: Subject, title: str, say: Language, f
     for axes, panel in zip(grid.flat, found, strict=False):
         together = found if subject == "weights" else [panel]
         _panel(axes, panel, subject, _limits(together, room=0.22 if subject == "weights" else 0.36), say)
+        axes.set_title(_title(panel, TITLE[columns]), weight="bold", pad=17)
     for axes in grid.flat[len(found) :]:
         axes.set_axis_off()
     figure.text(LEFT / width, 1 - 0.24 / height, title, size=12, weight="bold", va="center")
     _legend(figure, found, say)
+
+
+def _title(panel: Panel, most: int) -> str:
+    """Return a panel's title, without the beginning of a long name; the description has all of it."""
+    title = printable(panel.title)
+    return title if len(title) <= most else f"…{title[1 - most :]}"
 
 
 def _limits(found: Sequence[Panel], room: float) -> tuple[float, float]:
@@ -134,7 +146,7 @@ def _panel(axes: Axes, panel: Panel, subject: Subject, scale: tuple[float, float
     ticks = range(0, drawn, -(-drawn // MOST_TICKS))
     axes.set_xticks(list(ticks), [f"{letter}{str(key + 1).translate(SUBSCRIPTS)}" for key in ticks])
     axes.tick_params(axis="x", length=0)
-    axes.set_title(panel.title, weight="bold", pad=17)
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.annotate(
         said(panel, subject, say),
         (0, 1),
@@ -175,7 +187,7 @@ def _number(axes: Axes, place: float, value: float, upright: bool) -> None:
         return
     below = value < 0
     axes.annotate(
-        printed(value, DECIMALS),
+        short(value),
         (place, value),
         (0, -2 if below else 2),
         textcoords="offset points",
