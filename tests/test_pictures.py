@@ -140,9 +140,9 @@ def test_scores_say_what_the_k_bias_adds():
     """3/√2 to every score, and 1/√2 beside the Q bias: s·q·bK and s·(q + bQ)·bK."""
     by_hand = {"none": [1, 0, -1], "q": [1, 1, -1], "k": [4, 3, 2], "qk": [2, 2, 0]}
     exact = {condition: [one / 2**0.5 for one in row] for condition, row in by_hand.items()}
-    assert "mine: K bias adds +2.121, and +0.707 beside the Q bias." in example("scores", exact).description
+    assert "mine: K bias adds +2.121, beside Q +0.707." in example("scores", exact).description
     apart = {**exact, "k": [4 / 2**0.5, 3 / 2**0.5, 3]}
-    assert "mine: K bias adds +2.121 … +3.707, and +0.707 beside" in example("scores", apart).description
+    assert "mine: K bias adds +2.121 … +3.707, beside Q +0.707" in example("scores", apart).description
 
 
 def test_a_hidden_key_is_marked_and_has_no_bar():

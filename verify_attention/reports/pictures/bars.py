@@ -31,7 +31,7 @@ PLACES: dict[Condition, float] = {"none": -0.3, "k": -0.1, "q": 0.1, "qk": 0.3} 
 BAR = 0.2
 BLUE, ORANGE, FAINT = "#0072B2", "#E69F00", "0.35"  # two of Okabe and Ito's: apart for every eye, and in grey
 PANEL_WIDTH, PANEL_HEIGHT = {1: 9.0, 2: 5.2, 3: 4.2}, 1.8  # inches, of one panel of so many side by side
-LEFT, RIGHT, ABOVE, BELOW, HEAD, BETWEEN = 0.55, 0.15, 0.5, 0.4, 0.8, 0.4  # inches around panels
+LEFT, RIGHT, ABOVE, BELOW, HEAD = 0.62, 0.12, 0.5, 0.4, 0.8  # inches around panels
 MOST_TICKS = 22
 NUMBERED = 6  # keys whose bars have room for their numbers
 TITLE = {1: 95, 2: 52, 3: 40}  # letters that have room above one panel of so many side by side
@@ -65,7 +65,7 @@ def said(panel: Panel, subject: Subject, say: Language) -> str:
         )
         return say(words, key_bias=key_bias, k=few_digits(k), q=few_digits(q))
     alone, beside = map(_added, by_k)
-    return say("{key_bias} adds {alone}, and {beside} beside the Q bias", key_bias=key_bias, alone=alone, beside=beside)
+    return say("{key_bias} adds {alone}, beside Q {beside}", key_bias=key_bias, alone=alone, beside=beside)
 
 
 def _added(moved: Array) -> str:
@@ -108,7 +108,7 @@ def _draw(found: Sequence[Panel], subject: Subject, title: str, say: Language, f
     )
     for axes, panel in zip(grid.flat, found, strict=False):
         together = found if subject == "weights" else [panel]
-        _panel(axes, panel, subject, _limits(together, room=0.22 if subject == "weights" else 0.36), say)
+        _panel(axes, panel, subject, _limits(together, room=0.22 if subject == "weights" else 0.42), say)
         axes.set_title(_title(panel, TITLE[columns]), weight="bold", pad=17)
     for axes in grid.flat[len(found) :]:
         axes.set_axis_off()
@@ -154,7 +154,7 @@ def _panel(axes: Axes, panel: Panel, subject: Subject, scale: tuple[float, float
         xycoords="axes fraction",
         textcoords="offset points",
         color=FAINT,
-        size=7.5,
+        size=7,
     )
 
 

@@ -21,7 +21,7 @@ COLOURS = {"holds": "#A6DDCB", "breaks": "#F0A37A", "depends": "#F7DF9E", "round
 SIGNS = {"holds": "✓", "breaks": "✗", "depends": "◐", "rounding": "≈", "–": ""}
 MOST_ROWS = 60
 CELL, REASON, LINE, HEAD, BELOW = 1.55, 5.6, 0.34, 0.8, 0.15  # inches
-LONGEST, LETTER = 55, 0.075  # of a name, in letters; how wide a letter is, in inches
+LONGEST, LETTER = 55, 0.068  # of a name, in letters; how wide a letter is, in inches
 LETTERS = 92  # of a reason in one line; Japanese ones are twice as wide
 
 
