@@ -8,14 +8,17 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from verify_attention import resources
-from verify_attention.cli import main
+from verify_attention.cases import load_cases
+from verify_attention.cli import main, texts
 from verify_attention.languages import ENGLISH, Language
-from verify_attention.model import CONDITIONS
+from verify_attention.model import CONDITIONS, Fault, Trace
+from verify_attention.pipeline import CORE
 from verify_attention.reports import bars, pictures
 
 pytest.importorskip("matplotlib")
@@ -283,6 +286,24 @@ def test_an_implementation_that_shows_no_scores_has_none_to_draw(tmp_path, capsy
         assert "kernel.py:attention, float64" in parsed(capsys.readouterr().out)[0].text
 
 
+def test_where_nothing_was_measured_there_are_no_deviations(tmp_path, capsys):
+    (tmp_path / "broken.py").write_text("def attention(q, k, v):\n    raise ValueError('no')\n", encoding="utf-8")
+    made = tmp_path / "r.json"
+    assert call("run", EXAMPLE, "--implementation", f"{tmp_path}/broken.py:attention", "-o", made, "-q") == 4
+    capsys.readouterr()
+    assert call("plot", made, "--of", "deviations", "-o", "-") == 2
+    message = "error: no finding here was judged by a measurement: there is nothing to draw\n"
+    assert capsys.readouterr() == ("", message)
+
+
+def test_places_without_a_panel_stay_empty_and_a_row_without_scores_says_so():
+    arrays = {condition: np.array([[[1.0]], [[2.0]], [[3.0]], [[-np.inf]]]) for condition in CONDITIONS}
+    found, _ = pictures.panels([("mine", arrays, False)])
+    picture = pictures.bars_picture(found, "scores", ENGLISH)
+    assert [axes.axison for axes in figure_of(picture).axes] == [True] * 4 + [False] * 2
+    assert "mine, head 3: K bias adds –, beside Q –. no bias (–)" in picture.description
+
+
 # --- bytes
 
 
@@ -340,6 +361,15 @@ def test_pixels_of_japanese_need_a_font(tmp_path, capsys, monkeypatch):
     assert call("plot", EXAMPLE, "-o", tmp_path / "ja.png", "--lang", "ja") == 0
     assert capsys.readouterr().err.startswith("note: no font with Japanese letters is installed")
     assert (tmp_path / "ja.png").read_bytes() == (tmp_path / "en.png").read_bytes()
+
+
+@pytest.mark.parametrize(("fonts", "there"), [(["DejaVu Sans", "IPAexGothic"], True), (["DejaVu Sans"], False)])
+def test_a_font_with_japanese_letters_is_known_by_its_name(fonts, there, monkeypatch):
+    from matplotlib import font_manager
+
+    known = SimpleNamespace(ttflist=[SimpleNamespace(name=name) for name in fonts])
+    monkeypatch.setattr(font_manager, "fontManager", known)
+    assert pictures.japanese_is_here() is there
 
 
 # --- wrong input
@@ -471,6 +501,27 @@ def test_explain_shows_what_a_mistake_makes_of_its_smallest_case(capsys, monkeyp
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_of_a_mistake_the_first_quantity_that_differs_is_shown_where_it_differs_most():
+    """NaN is far from every number; what is not shown, or has too many numbers, is passed over."""
+    due = {"weights": np.full((2, 1, 2), 0.5), "scores": np.zeros((2, 1, 2))}
+    right = Trace(np.zeros((2, 1, 9)), due)
+    wrong = Trace(np.ones((2, 1, 9)), {**due, "scores": np.array([[[0.25, 0]], [[0, np.nan]]])})
+
+    def told(one, other):
+        return bars.of_mistake(dict.fromkeys(CONDITIONS, one), dict.fromkeys(CONDITIONS, other)).plain
+
+    shown = told(right, wrong)
+    assert [line.split()[-1] for line in shown.splitlines()[2:]] == ["0", "0", "mistake", "0", "NaN"]
+    assert told(right, Trace(wrong.output)) == told(right, right) == ""
+    assert told(Trace(right.output[..., :2]), Trace(wrong.output[..., :2])).count("o₂") == 2
+
+
 def test_a_mistake_that_raises_or_shows_elsewhere_has_no_bars(capsys):
+    def raises(case):
+        raise ValueError(case.id)
+
+    (case,) = load_cases([EXAMPLE])
+    assert texts._bars(case, Fault("it raises", raises)) == []
+    assert texts._bars(case, Fault("it is none", CORE)) == []
     assert call("explain", "two-calls-agree-bitwise") == 0
     assert "with the mistake" not in capsys.readouterr().out
