@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "verify_attention"]
 
 def output(*arguments: str, folder: str | None = None) -> str:
     """Run the program as a user with a terminal of 80 columns would, and return what it prints."""
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8"}
     done = subprocess.run(
         [*COMMAND, *arguments], capture_output=True, encoding="utf-8", env=environment, cwd=folder, check=False
     )

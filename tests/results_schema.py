@@ -12,7 +12,8 @@ from typing import Any
 SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
 ARRAYS = dict.fromkeys(("row", "rows", "heads"), "array")
 ARRAYS |= dict.fromkeys(("flags", "rows_of_flags", "heads_of_flags"), "mask")
-NOT_OF_RESULTS = {"$comment", "examples"}
+OF_EDITORS = {"defaultSnippets", "markdownDescription", "markdownEnumDescriptions"}
+NOT_OF_RESULTS = {"$comment", "examples"} | OF_EDITORS
 
 
 def read(name: str) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def features() -> dict[str, Any]:
 
 def recorded(schema: dict[str, Any]) -> dict[str, Any]:
     """Return what is recorded of a parameter: an array at its full depth, or a summary, anything else as it is."""
-    kinds = {ARRAYS.get(option.get("$ref", "").rpartition("/")[2]) for option in schema.get("anyOf", [])} - {None}
+    kinds = {ARRAYS.get(option.get("$ref", "").rpartition("/")[2]) for option in schema.get("anyOf", [schema])} - {None}
     if kinds:
         (kind,) = kinds
         return {"title": schema["title"], "description": schema["description"], "$ref": f"#/$defs/{kind}"}
@@ -38,8 +39,19 @@ def recorded(schema: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-if __name__ == "__main__":
+def write(name: str, schema: dict[str, Any]) -> None:
+    (SCHEMAS / f"{name}.schema.json").write_text(text(schema), "utf-8")
+
+
+def text(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def renew() -> None:
     results = read("results")
     results["$defs"]["inputs"]["properties"]["features"]["properties"] = features()
-    text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
-    (SCHEMAS / "results.schema.json").write_text(text, "utf-8")
+    write("results", results)
+
+
+if __name__ == "__main__":
+    renew()

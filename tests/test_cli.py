@@ -697,7 +697,7 @@ def test_the_article_s_table_in_japanese_to_the_letter(mine, capsys, monkeypatch
 | Q・K biasすべて追加 | (1.414214, 1.414214, 0) | (0.445808, 0.445808, 0.108383) |
 """
     )
-    assert "24 printed numbers reproduced" in err
+    assert "mine: 公表値 24 個を再現" in err
 
 
 def test_tables_as_csv_and_latex_and_for_a_terminal(mine, capsys, monkeypatch):

@@ -13,6 +13,7 @@ import pytest
 from verify_attention import resources
 from verify_attention.cases import build_case, load_cases
 from verify_attention.cli import main
+from verify_attention.languages import ENGLISH, Language
 from verify_attention.reports import structures
 
 # Four query heads of width 6, two tokens that ask five. MHA stores 4 keys and 4 values of 6 numbers for each token,
@@ -62,7 +63,7 @@ def test_the_shipped_structures_are_of_equal_size() -> None:
 def test_numbers_and_words_are_those_of_the_source(lang: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = tables("--format", "csv", "--lang", lang, capsys=capsys)
     headings, *rows = csv.reader(io.StringIO(text))
-    assert headings == list(structures.HEADINGS[lang])
+    assert headings == list(map(Language(lang), structures.HEADINGS))
     assert [row[0] for row in rows] == list(BY_HAND)
     assert [(int(row[3]), int(row[4])) for row in rows] == list(BY_HAND.values())
     assert [row[1] for row in rows] == ["4"] * 4
@@ -108,7 +109,7 @@ def test_unequal_widths_count_as_they_are(capsys: pytest.CaptureFixture[str]) ->
 def test_a_latent_without_positions_is_only_a_latent() -> None:
     document = {"d_k": 1, "q": [1], "keys": [[2], [6]], "values": [[1], [3]], "bQ": [0], "bK": [0]}
     case = build_case({**document, "latent": {"c": [[1], [3]], "W_UK": [[[2]]], "W_UV": [[[1]]]}}, id="x")
-    assert structures.table([case], "en").rows == (("MLA", "1", "compressed latent", "1", "2"),)
+    assert structures.table([case], ENGLISH).rows == (("MLA", "1", "compressed latent", "1", "2"),)
 
 
 def test_the_article_s_tables_are_the_default(capsys: pytest.CaptureFixture[str]) -> None:

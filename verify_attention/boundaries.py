@@ -50,12 +50,6 @@ class Cell:
             return "rounding"
         return "holds" if self.held else "–"
 
-    def __str__(self) -> str:
-        if self.wrong:
-            return "not as expected"
-        largest = max(self.broke or self.rounded, default=0.0)
-        return f"{self.verdict} ({largest:.2g})" if largest else self.verdict
-
 
 @dataclass(frozen=True)
 class Row:

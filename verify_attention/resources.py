@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+SHIPPED = "built-in/"  # what results put before the path of a shipped case
+
 _PACKAGE = Path(__file__).resolve().parent
 
 

@@ -6,7 +6,6 @@ Numbers that JSON does not have (−∞ of a hidden key, an overflow) are null.
 from __future__ import annotations
 
 import math
-import platform
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-import verify_attention
 from verify_attention import validation, wording
 from verify_attention.errors import ResultsError
 from verify_attention.model import STATUSES, Array, Case, CaseReport, Finding, Opinion, Report, Worst, was_checked
@@ -47,8 +45,8 @@ def document(report: Report, detail: str = "auto") -> Document:
     cases = [case_entry(entry, detail, known) for entry in report.cases]
     return {
         "schema": SCHEMA,
-        "tool": {"name": "verify-attention", "version": verify_attention.__version__},
-        "environment": environment(),
+        "tool": {"name": "verify-attention", "version": report.version},
+        "environment": dict(report.environment),
         "implementation": report.implementation._asdict(),
         "tolerance": {"rtol": report.tolerance.rtol, "atol": report.tolerance.atol},
         "summary": summary(cases),
@@ -73,17 +71,6 @@ def checked(finding: Document) -> bool:
     return was_checked(finding["status"], finding["observed"])
 
 
-def environment() -> Document:
-    """Return what numbers may depend on in their last digits."""
-    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
-    return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "blas": f"{blas.get('name', 'unknown')} {blas.get('version', '')}".strip(),
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-
-
 def case_entry(entry: CaseReport, detail: str = "auto", known: dict[int, Document] | None = None) -> Document:
     """Return what the document holds of one case, without its digest.
 
@@ -93,6 +80,7 @@ def case_entry(entry: CaseReport, detail: str = "auto", known: dict[int, Documen
     return {
         "id": case.id,
         "file": case.file,
+        "line": case.line,
         "sha256": case.sha256,
         "inputs": inputs(case, detail),
         "conditions": {

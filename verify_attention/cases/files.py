@@ -15,7 +15,6 @@ from verify_attention.errors import Problem, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SHIPPED = "built-in/"  # what results put before the path of a shipped case
 MAX_BYTES = 64 * 2**20
 SUFFIXES = (".yaml", ".yml")
 
@@ -71,7 +70,7 @@ def _shipped(folder: str) -> list[CaseFile]:
     root = resources.folder("cases")
     files = sorted(_walk(root / folder, (), []), key=lambda path: path.parts)
     below = [path.relative_to(root) for path in files]
-    return [CaseFile(root / path, _id(path), SHIPPED + path.as_posix(), shown="") for path in below]
+    return [CaseFile(root / path, _id(path), resources.SHIPPED + path.as_posix(), shown="") for path in below]
 
 
 def _split(given: str) -> tuple[Path, str | None]:

@@ -19,6 +19,7 @@ from verify_attention.cli.choices import echo, give_up
 from verify_attention.cli.gate import gate
 from verify_attention.cli.map import show_map
 from verify_attention.cli.plot import plot
+from verify_attention.cli.reporting import show_report
 from verify_attention.cli.run import run
 from verify_attention.cli.search import search
 from verify_attention.cli.self_test import self_test
@@ -53,7 +54,20 @@ def group() -> None:
     """
 
 
-for command in (run, gate, tables, show_map, plot, validate, explain, list_plugins, schema, self_test, search):
+for command in (
+    run,
+    gate,
+    show_report,
+    tables,
+    show_map,
+    plot,
+    validate,
+    explain,
+    list_plugins,
+    schema,
+    self_test,
+    search,
+):
     group.add_command(version(command))
 
 

@@ -114,7 +114,7 @@ def read_results(path: Path) -> dict[str, Any]:
 def _cases(made: dict[str, Any], folders: tuple[str, ...]) -> dict[str, Case]:
     """Load the case files: all of a folder, or those that the results name and that are here."""
     from verify_attention.cases import load_cases  # noqa: PLC0415
-    from verify_attention.cases.files import SHIPPED  # noqa: PLC0415
+    from verify_attention.resources import SHIPPED  # noqa: PLC0415
 
     if folders:
         return {case.id: case for case in load_cases(folders)}
@@ -138,8 +138,9 @@ def _is_case_file(name: str) -> bool:
 
 def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...]) -> list[str]:
     """Say what could not be checked, and what differs without being wrong."""
-    from verify_attention import __version__, results  # noqa: PLC0415
+    from verify_attention import __version__  # noqa: PLC0415
     from verify_attention.gate.traces import summarised_for_size  # noqa: PLC0415
+    from verify_attention.model import this_machine  # noqa: PLC0415
 
     notes = []
     absent = [entry["file"] or entry["id"] for entry in made["cases"] if entry["id"] not in files]
@@ -149,7 +150,7 @@ def _notes(made: dict[str, Any], files: dict[str, Case], folders: tuple[str, ...
     notes += _about_opinions(made)
     if made["tool"]["version"] != __version__:
         notes.append(f"written by version {made['tool']['version']}, judged by {__version__}")
-    here = results.environment()
+    here = this_machine()
     if made["implementation"]["name"] != "core":
         notes.append("not the core: judged from its stored traces; equations that need others are taken as they are")
         large = [entry["id"] for entry in made["cases"] if summarised_for_size(entry)]

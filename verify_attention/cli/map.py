@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from verify_attention.cli.choices import color_option, echo, emit, one_blas_thread, paths_argument, use_color, width
+from verify_attention.cli.reporting import lang_option
 from verify_attention.errors import ExitCode
 
 if TYPE_CHECKING:
     from verify_attention.boundaries import Row
+    from verify_attention.languages import Language
 
 
 @click.command("map", short_help="Show under which features the claims about biases hold.")
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     help="Form of the map.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Give each boundary case a row of its own.")
+@lang_option
 @color_option
-def show_map(paths: tuple[str, ...], form: str, verbose: bool, color: str) -> int:
+def show_map(paths: tuple[str, ...], form: str, verbose: bool, say: Language, color: str) -> int:
     """Print what becomes of three claims about biases: holds, breaks by how much, or depends.
 
     Without PATH, a row for each feature, measured on the built-in boundary cases. depends: it holds in some of them and
@@ -43,9 +46,9 @@ def show_map(paths: tuple[str, ...], form: str, verbose: bool, color: str) -> in
 
     rows = boundary_map(load_cases(paths, shipped="boundaries"), CORE, Tolerance(), each_case=verbose)
     if form == "rich":
-        echo(boundaries.rich(rows, width(), use_color(color)))
+        echo(boundaries.rich(rows, width(), use_color(color), say))
     else:
-        emit({"markdown": boundaries.markdown, "csv": boundaries.csv_text}[form](rows))
+        emit({"markdown": boundaries.markdown, "csv": boundaries.csv_text}[form](rows, say))
     wrong = _wrong(rows)
     if wrong:
         echo("".join(f"{line}\n" for line in wrong), err=True)

@@ -9,8 +9,9 @@ import click
 
 from verify_attention.cli.choices import chosen_cases, echo, emit, one_blas_thread, paths_argument
 from verify_attention.cli.gate import read_results
+from verify_attention.cli.reporting import lang_option
 from verify_attention.errors import UsageError
-from verify_attention.languages import LANGUAGES, Language, of_locale
+from verify_attention.languages import ENGLISH, Language
 
 if TYPE_CHECKING:
     from verify_attention.reports.pictures import Entry, Picture
@@ -24,9 +25,9 @@ SUBJECTS = ("weights", "scores", "deviations", "map")
 @click.option(
     "--of", "subject", type=click.Choice(SUBJECTS), default="weights", show_default=True, help="What is drawn."
 )
-@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words. Default: that of the locale.")
+@lang_option
 @click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id or among their tags.")
-def plot(paths: tuple[str, ...], output: str, subject: str, lang: str | None, text: str | None) -> int:
+def plot(paths: tuple[str, ...], output: str, subject: str, say: Language, text: str | None) -> int:
     """Draw the cases in PATH under the four conditions, as bars side by side that show what a bias moves.
 
     PATH may also be one results.json, whose stored numbers are drawn. Without PATH, the built-in cases of the article,
@@ -44,7 +45,7 @@ def plot(paths: tuple[str, ...], output: str, subject: str, lang: str | None, te
         raise UsageError(f"plot needs matplotlib, which is not installed: {pictures.INSTALL}")
     if output != "-":
         files.check_writable(Path(output))
-    say = Language(_language(lang or of_locale(), form))
+    say = _language(say, form)
     picture, left_out = _map(paths, text, say) if subject == "map" else _of_entries(paths, subject, text, say)
     made = pictures.rendered(picture, form, say.code)
     if output == "-":
@@ -56,14 +57,14 @@ def plot(paths: tuple[str, ...], output: str, subject: str, lang: str | None, te
     return 0
 
 
-def _language(lang: str, form: str) -> str:
+def _language(say: Language, form: str) -> Language:
     """Return the language of a picture: pixels of Japanese need a font with its letters."""
     from verify_attention.reports import pictures  # noqa: PLC0415
 
-    if lang == "en" or form == ".svg" or pictures.japanese_is_here():
-        return lang
+    if say == ENGLISH or form == ".svg" or pictures.japanese_is_here():
+        return say
     echo("note: no font with Japanese letters is installed (such as Noto Sans CJK JP); words are English\n", err=True)
-    return "en"
+    return ENGLISH
 
 
 def _of_entries(paths: tuple[str, ...], subject: str, text: str | None, say: Language) -> tuple[Picture, list[str]]:

@@ -28,8 +28,10 @@ from verify_attention.cli.choices import (
     width,
 )
 from verify_attention.cli.progress import Bar
+from verify_attention.cli.reporting import Wanted, check_files, lang_option, report_option, show
 from verify_attention.cli.shrinking import smallest
 from verify_attention.errors import ExitCode, UsageError
+from verify_attention.languages import ENGLISH, Language
 
 if TYPE_CHECKING:
     from verify_attention.model import Case, CaseReport, Report, Tolerance
@@ -58,7 +60,14 @@ class Options:
     color: str
     progress: bool
     detail: str
+    reports: tuple[Wanted, ...] = ()
+    say: Language = ENGLISH
     shrink: bool = False
+
+    @property
+    def to_stderr(self) -> bool:
+        """Whether what people read goes to stderr, as the results go to stdout."""
+        return self.output == "-" and not self.no_output
 
 
 class _Shard(click.ParamType[tuple[int, int]]):
@@ -83,6 +92,8 @@ class _Shard(click.ParamType[tuple[int, int]]):
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N findings that break.")
 @click.option("-q", "--quiet", is_flag=True, help="Print what broke and the summary only.")
 @click.option("-v", "--verbose", is_flag=True, help="Print every finding, with the reason of each skip.")
+@report_option
+@lang_option
 @click.option("-n", "--jobs", type=Jobs(), default="1", show_default=True, help="Run in N processes.")
 @click.option("--shard", type=_Shard(), help="Run every Nth case, from the Ith.")
 @implementation_options
@@ -129,11 +140,12 @@ def execute(options: Options) -> int:
     from verify_attention.summary import LARGEST  # noqa: PLC0415
 
     chosen = plugins.chosen(options.select, options.ignore)
-    target = None if options.no_output or options.output == "-" else Path(options.output)
+    target = None if options.no_output or options.to_stderr else Path(options.output)
     if target is not None:
         if options.output.endswith(("/", "\\")):
             raise UsageError(f"{options.output}: is a folder's name, a file name is needed")
         files.check_writable(target)
+    check_files(options.reports, target)
     home = Path.cwd()
     if options.implementation != "core":
         before_folders_of_others()
@@ -157,11 +169,22 @@ def execute(options: Options) -> int:
         files.write_atomically(target, made)
     elif not options.no_output:
         emit(made)
-    _show(report, options, len(cases))
+    show(
+        report,
+        options.say,
+        options.reports,
+        err=options.to_stderr,
+        color=options.color,
+        verbose=options.verbose,
+        quiet=options.quiet,
+    )
+    if len(report.cases) < len(cases):
+        echo(f"stopped after {len(report.cases)} of {len(cases)} cases: --fail-fast or --maxfail\n", err=True)
     if options.shrink:
         wanted = options.progress and not options.quiet
+        aside = options.to_stderr or any(report.file is None and report.form != "table" for report in options.reports)
         for small in smallest(report, loaded, width=width(), color=use_color(options.color), progress=wanted):
-            echo(small, err=options.output == "-" and not options.no_output)
+            echo(small, err=aside)
         os.chdir(home)
     if target is not None and not options.quiet:
         echo(f"results: {target}\n", err=True)
@@ -205,19 +228,6 @@ def _judged(cases: list[Case], reports: Iterable[CaseReport], options: Options) 
             broken += sum(finding.status in BROKEN for finding in entry.findings)
             if broken >= options.maxfail:
                 return
-
-
-def _show(report: Report, options: Options, wanted: int) -> None:
-    """Print the table where the results are not."""
-    from verify_attention.reports import table  # noqa: PLC0415
-
-    to_stderr = options.output == "-" and not options.no_output
-    text = table.render(
-        report, width=width(), color=use_color(options.color), verbose=options.verbose, quiet=options.quiet
-    )
-    echo(text, err=to_stderr)
-    if len(report.cases) < wanted:
-        echo(f"stopped after {len(report.cases)} of {wanted} cases: --fail-fast or --maxfail\n", err=True)
 
 
 def exit_code(report: Report) -> ExitCode:

@@ -137,21 +137,21 @@ def _judge_case(
 ) -> list[str]:
     """Check one case: by itself, against its file, and judged anew."""
     found: list[str] = []
-    say = found.append
+    add = found.append
     tolerance = Tolerance(**made["tolerance"])
     intact = entry["digest"] == sealing.digest(entry)
     if not intact:
-        say("was changed after it was written: its digest does not match")
+        add("was changed after it was written: its digest does not match")
     names = Counter(finding["invariant"] for finding in entry["findings"])
     found += _selection(names, [invariant.name for invariant in chosen])
     own_limits = {invariant.name for invariant in chosen if invariant.own_limit}
     if not _fits(entry["id"], entry["file"]):
-        say(f"its file is {entry['file']!r}: ids end in the name of their file, and no file is named from the root")
+        add(f"its file is {entry['file']!r}: ids end in the name of their file, and no file is named from the root")
     own = precision(made["implementation"]["dtype"], made["implementation"]["computes_in"])
     for finding in entry["findings"]:
         for problem in own_numbers(finding, tolerance, finding["invariant"] in own_limits, own != FLOAT64):
-            say(f"{finding['invariant']}: {problem}")
-    case = _case_of(entry, files, say, own)
+            add(f"{finding['invariant']}: {problem}")
+    case = _case_of(entry, files, add, own)
     if case is None:
         return found
     verdict.rejudged += 1
@@ -184,29 +184,31 @@ def _selection(found: Counter[str], asked: Sequence[str]) -> Iterator[str]:
         yield f"has a finding on {name}, which was not asked for or is not known"
 
 
-def _case_of(entry: Document, files: Mapping[str, Case], say: Callable[[str], None], own: Precision) -> Case | None:
+def _case_of(entry: Document, files: Mapping[str, Case], add: Callable[[str], None], own: Precision) -> Case | None:
     """Return the case to judge anew: from its file, if the results are about that; else from the stored inputs."""
     on_disk = files.get(entry["id"])
     if on_disk is not None:
         on_disk = cast(on_disk, own)
         if on_disk.sha256 != entry["sha256"]:
-            say(f"{on_disk.file} has changed since the run: its sha256 is not the one in the results")
+            add(f"{on_disk.file} has changed since the run: its sha256 is not the one in the results")
             return None
         if PurePosixPath(entry["file"]).name != PurePosixPath(on_disk.file).name:
-            say(f"its file is {entry['file']!r}, but its case is in {on_disk.file}")
+            add(f"its file is {entry['file']!r}, but its case is in {on_disk.file}")
+        if entry["line"] != on_disk.line:
+            add(f"line says {entry['line']}, in {on_disk.file} its document begins at {on_disk.line}")
         for place in _differences(
             entry["inputs"], results.inputs(on_disk, detail_of(_leaves(entry["inputs"]))), "inputs"
         ):
-            say(f"{place}, the case file says otherwise")
+            add(f"{place}, the case file says otherwise")
         return on_disk
     given = {name: value for name, value in entry["inputs"].items() if value is not None}
     if any(map(is_summary, _leaves(given))):
-        say("cannot be judged anew: its inputs are summarised and its file is not here; give --cases")
+        add("cannot be judged anew: its inputs are summarised and its file is not here; give --cases")
         return None
     try:
         return cast(build_case(given, id=entry["id"], file=entry["file"], sha256=entry["sha256"]), own)
     except CasesRefusedError as error:
-        say(f"inputs are not a case: {'; '.join(problem.message for problem in error.problems)}")
+        add(f"inputs are not a case: {'; '.join(problem.message for problem in error.problems)}")
         return None
 
 

@@ -35,6 +35,7 @@ from verify_attention.model.features import (
     Side,
     Vectors,
 )
+from verify_attention.model.machine import this_machine
 from verify_attention.model.precision import DTYPES, EXACT, FLOAT64, Precision, precision
 from verify_attention.model.report import (
     CONTROL,
@@ -107,5 +108,6 @@ __all__ = [
     "Worst",
     "always",
     "precision",
+    "this_machine",
     "was_checked",
 ]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from verify_attention import __version__
 from verify_attention.model.basics import Cause, Condition, Expectation, Status, Verdict
 from verify_attention.model.case import Case
+from verify_attention.model.machine import this_machine
 
 
 class Worst(NamedTuple):
@@ -138,11 +140,13 @@ class CaseReport:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that a run found."""
+    """Everything that a run found, with which version of the tool, and on what machine."""
 
     implementation: UnderTest
     tolerance: Tolerance
     cases: tuple[CaseReport, ...]
+    version: str = __version__
+    environment: Mapping[str, str] = field(default_factory=this_machine)
 
     def findings(self) -> Iterator[tuple[Case, Finding]]:
         """Yield every finding with its case."""

@@ -7,20 +7,18 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from verify_attention.languages import Language
 from verify_attention.model import Array, Condition
+from verify_attention.reports.markdown import table
 
-HEADINGS = {
-    "en": ("condition", "scores before softmax ({})", "softmax weights ({})"),
-    "ja": ("条件", "softmax前のスコア ({})", "softmax重み ({})"),
+HEADINGS = ("condition", "scores before softmax ({symbols})", "softmax weights ({symbols})")
+CONDITION_NAMES: dict[Condition, str] = {
+    "none": "no bias",
+    "q": "Q bias only",
+    "k": "common K bias only",
+    "qk": "Q and K biases",
 }
-CONDITION_NAMES: dict[str, dict[Condition, str]] = {
-    "en": {"none": "no bias", "q": "Q bias only", "k": "common K bias only", "qk": "Q and K biases"},
-    "ja": {"none": "biasなし", "q": "Q biasのみ追加", "k": "共通K biasのみ追加", "qk": "Q・K biasすべて追加"},
-}
-SHIFTED_NAMES: dict[str, dict[Condition, str]] = {
-    "en": {"k": "K bias and per-key shifts", "qk": "Q bias, K bias and per-key shifts"},
-    "ja": {"k": "K biasとKeyごとの追加", "qk": "Q・K biasとKeyごとの追加"},
-}
+SHIFTED_NAMES: dict[Condition, str] = {"k": "K bias and per-key shifts", "qk": "Q bias, K bias and per-key shifts"}
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
@@ -53,22 +51,24 @@ def triple(numbers: Iterable[float], decimals: int) -> str:
 
 
 def article_tables(
-    case_id: str, traces: dict[Condition, tuple[Array, Array]], shifted: bool, lang: str, decimals: int
+    case_id: str, traces: dict[Condition, tuple[Array, Array]], shifted: bool, say: Language, decimals: int
 ) -> Iterator[ArticleTable]:
     """Yield a table for each query row, from each condition's scores and weights `[H, Tq, Tk]`."""
     heads, rows, keys = traces["none"][0].shape
-    names = CONDITION_NAMES[lang] | (SHIFTED_NAMES[lang] if shifted else {})
+    names = CONDITION_NAMES | (SHIFTED_NAMES if shifted else {})
     symbols = [", ".join(f"{letter}{str(key + 1).translate(SUBSCRIPTS)}" for key in range(keys)) for letter in "sp"]
-    first, *others = HEADINGS[lang]
-    headings = (first, *(heading.format(symbol) for heading, symbol in zip(others, symbols, strict=True)))
+    first, *others = HEADINGS
+    numbered = zip(others, symbols, strict=True)
+    headings = (say(first), *(say(heading, symbols=symbol) for heading, symbol in numbered))
     for head in range(heads):
         for row in range(rows):
-            place = ([f"head {head}"] if heads > 1 else []) + ([f"row {row}"] if rows > 1 else [])
+            place = [say("head {index}", index=head)] if heads > 1 else []
+            place += [say("row {index}", index=row)] if rows > 1 else []
             yield ArticleTable(
                 ", ".join([case_id, *place]),
                 headings,
                 tuple(
-                    (names[condition], *(triple(array[head, row].tolist(), decimals) for array in arrays))
+                    (say(names[condition]), *(triple(array[head, row].tolist(), decimals) for array in arrays))
                     for condition, arrays in traces.items()
                 ),
             )
@@ -76,22 +76,17 @@ def article_tables(
 
 def markdown(tables: Iterable[ArticleTable]) -> str:
     """Return tables in Markdown."""
-    return "\n".join(f"**{table.title}**\n\n{_markdown(table)}" for table in tables)
-
-
-def _markdown(table: ArticleTable) -> str:
-    lines = [table.headings, tuple("---" for _ in table.headings), *table.rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+    return "\n".join(f"**{made.title}**\n\n{table(made.headings, made.rows)}" for made in tables)
 
 
 def csv_text(tables: Iterable[ArticleTable]) -> str:
     """Return tables as one CSV, the case in the first column."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
-    for index, table in enumerate(tables):
+    for index, made in enumerate(tables):
         if index == 0:
-            writer.writerow(("case", *(heading.partition(" (")[0] for heading in table.headings)))
-        writer.writerows((table.title, *row) for row in table.rows)
+            writer.writerow(("case", *(heading.partition(" (")[0] for heading in made.headings)))
+        writer.writerows((made.title, *row) for row in made.rows)
     return sink.getvalue()
 
 

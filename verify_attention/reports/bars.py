@@ -21,7 +21,7 @@ COLOURS: dict[Condition, str] = {"none": "blue", "k": "blue", "q": "yellow", "qk
 LETTERS = {"scores": "s", "weights": "p", "output": "o"}
 INDENT, LABEL, NUMBER, CELLS = 4, 4, 8, 7  # columns: 76 in all
 WIDTH = NUMBER + CELLS + 2  # of a condition
-OVER = 5  # digits above which its name begins
+BEFORE = 4  # its name, where there is room
 SEEN = 5e-4  # what a mistake must move to be seen in three decimals
 EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
@@ -65,7 +65,8 @@ def of_rows(rows: Mapping[str, Mapping[Condition, Array]], quantity: str, say: L
     names = {"none": say("no bias"), "k": say("K bias only"), "q": say("Q bias only"), "qk": say("Q and K")}
     text = Text(" " * (INDENT + LABEL))
     for condition in BESIDE:
-        name = Text(f"{'':{NUMBER + 1 - OVER}}{names[condition]}")
+        name = Text(names[condition])
+        name.pad_left(min(BEFORE, WIDTH - 1 - name.cell_len))
         name.pad_right(WIDTH - name.cell_len)
         text.append(name)
     text.rstrip()
@@ -85,8 +86,8 @@ def of_rows(rows: Mapping[str, Mapping[Condition, Array]], quantity: str, say: L
 
 
 def _place(head: int, row: int, heads: int, rows: int, say: Language) -> str:
-    place = [say("head {head}", head=head)] if heads > 1 else []
-    place += [say("row {row}", row=row)] if rows > 1 else []
+    place = [say("head {index}", index=head)] if heads > 1 else []
+    place += [say("row {index}", index=row)] if rows > 1 else []
     return ", ".join(place)
 
 

@@ -6,31 +6,47 @@ import csv
 import io
 from collections.abc import Sequence
 
-from verify_attention.boundaries import CLAIMS, Row
+from verify_attention.boundaries import CLAIMS, Cell, Row
+from verify_attention.languages import ENGLISH, Language
+from verify_attention.reports.markdown import table
 
 WIDE = 150
 SHORT = ("K → weights", "Q → gaps", "V → output")
 HEADINGS = ("variant", "acts on", *CLAIMS.values(), "why")
 
 
-def _lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    return [(row.name, row.stage, *(str(row.cells[claim]) for claim in CLAIMS), row.why) for row in rows]
+def _lines(rows: Sequence[Row], say: Language) -> list[tuple[str, ...]]:
+    return [
+        (row.name, _stages(row, say), *(told(row.cells[claim], say) for claim in CLAIMS), say.told(row.why))
+        for row in rows
+    ]
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def _stages(row: Row, say: Language) -> str:
+    return ", ".join(map(say, row.stage.split(", ")))
+
+
+def told(cell: Cell, say: Language = ENGLISH) -> str:
+    """Return a cell in words, with the largest effect in brackets."""
+    if cell.wrong:
+        return say("not as expected")
+    largest = max(cell.broke or cell.rounded, default=0.0)
+    return f"{say(cell.verdict)} ({largest:.2g})" if largest else say(cell.verdict)
+
+
+def markdown(rows: Sequence[Row], say: Language = ENGLISH) -> str:
     """Return the map in Markdown."""
-    lines = [HEADINGS, tuple("---" for _ in HEADINGS), *((f"`{name}`", *rest) for name, *rest in _lines(rows))]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+    return table(map(say, HEADINGS), ((f"`{name}`", *rest) for name, *rest in _lines(rows, say)))
 
 
-def csv_text(rows: Sequence[Row]) -> str:
+def csv_text(rows: Sequence[Row], say: Language = ENGLISH) -> str:
     """Return the map as CSV."""
     sink = io.StringIO()
-    csv.writer(sink, lineterminator="\n").writerows([HEADINGS, *_lines(rows)])
+    csv.writer(sink, lineterminator="\n").writerows([list(map(say, HEADINGS)), *_lines(rows, say)])
     return sink.getvalue()
 
 
-def rich(rows: Sequence[Row], width: int, color: bool) -> str:
+def rich(rows: Sequence[Row], width: int, color: bool, say: Language = ENGLISH) -> str:
     """Return the map as text of at most `width` columns: the reason below its row where it does not fit beside it."""
     from rich.table import Table  # noqa: PLC0415 - only this form needs it
     from rich.text import Text  # noqa: PLC0415
@@ -40,21 +56,20 @@ def rich(rows: Sequence[Row], width: int, color: bool) -> str:
     colours = {"holds": "green", "breaks": "red", "depends": "yellow"}
     screen, sink = console(width, color)
     wide = width >= WIDE
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading in HEADINGS if wide else (HEADINGS[0], *SHORT):
-        table.add_column(heading, overflow="fold", no_wrap=heading not in {HEADINGS[0], HEADINGS[-1]})
+        grid.add_column(say(heading), overflow="fold", no_wrap=heading not in {HEADINGS[0], HEADINGS[-1]})
     for row in rows:
         found = [row.cells[claim] for claim in CLAIMS]
-        cells = [
-            Text(str(cell), style="bold red" if cell.wrong else colours.get(cell.verdict, "default")) for cell in found
-        ]
+        styles = ("bold red" if cell.wrong else colours.get(cell.verdict, "default") for cell in found)
+        cells = [Text(told(cell, say), style=style) for cell, style in zip(found, styles, strict=True)]
         if wide:
-            table.add_row(row.name, row.stage, *cells, row.why)
+            grid.add_row(row.name, _stages(row, say), *cells, say.told(row.why))
         else:
-            table.add_row(row.name, *cells)
-    screen.print(table)
+            grid.add_row(row.name, *cells)
+    screen.print(grid)
     if not wide:
         screen.print()
         for row in rows:
-            screen.print(f"{row.name}: {row.why}")
+            screen.print(f"{row.name}: {say.told(row.why)}")
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"

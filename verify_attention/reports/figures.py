@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import Case, Finding, Report, Status, Tolerance, Verdict
 
 WORDS: dict[Status, str] = {
@@ -15,6 +17,7 @@ WORDS: dict[Status, str] = {
     "crashed": "CRASH",
 }
 SEVERITY: tuple[Status, ...] = ("crashed", "fail", "inconclusive", "pass", "skipped")
+SYMBOLS: dict[Status, str] = {"pass": "✅", "fail": "❌", "inconclusive": "❓", "skipped": "➖", "crashed": "💥"}
 COLOURS: dict[Status, str] = {
     "pass": "green",
     "fail": "bold red",
@@ -28,50 +31,57 @@ PUBLISHED = "published-numbers-are-reproduced"
 
 
 def figure(number: float | None) -> str:
-    """Return a deviation or a limit in few digits: an exact zero is 0.0."""
+    """Return a deviation or a limit in few digits: an exact zero is 0.0, and NaN as bad as infinite."""
     if number is None:
         return "–"
+    if not math.isfinite(number):
+        return "inf"
     return "0.0" if number == 0 else f"{number:.2g}"
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, say: Language = ENGLISH) -> str:
     """Return a count with its noun in the right number."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return say(f"{{count}} {noun}" if count == 1 else f"{{count}} {noun}s", count=f"{count:,}")
 
 
-def why_skipped(findings: Iterable[Finding]) -> str:
+def why_skipped(findings: Iterable[Finding], say: Language = ENGLISH) -> str:
     """Return the skipped findings by the kind of their reason: `12 vacuous, 3 not applicable`."""
     kinds: Counter[str] = Counter()
     for reason, count in Counter(finding.reason for finding in findings if finding.status == "skipped").items():
         kinds[kind_of(reason or "")] += count
-    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    return ", ".join(f"{count:,} {say(kind)}" for kind, count in kinds.most_common())
 
 
-def verdict_line(finding: Finding) -> str:
+def verdict_line(finding: Finding, say: Language = ENGLISH) -> str:
     """Say what exact arithmetic found, and what follows: whose mistake it is, and which expectation is wrong."""
     opinion = finding.opinion
     if opinion is None:
         return ""
-    said = f"{opinion.verdict}: {opinion.reason}"
+    said = f"{say(opinion.verdict)}: {say.told(opinion.reason)}"
     if finding.cause == "mathematics" or finding.contradicted:
-        said = f"`expect: {{{finding.invariant}: {finding.expected}}}` is wrong here; {said}"
+        wrong = f"`expect: {{{finding.invariant}: {finding.expected}}}`"
+        said = say("{expectation} is wrong here; {opinion}", expectation=wrong, opinion=said)
     if finding.contradicted:
-        return f"passes, against the mathematics: {said}"
-    return f"{finding.cause}: {said}" if finding.cause else f"exact: {said}"
+        return say("passes, against the mathematics: {opinion}", opinion=said)
+    return f"{say(finding.cause or 'exact')}: {said}"
 
 
-def exact_line(findings: Sequence[Finding]) -> str:
+def exact_lines(findings: Sequence[Finding], say: Language = ENGLISH) -> Iterator[str]:
     """Count what exact arithmetic found, and say what it could not."""
     opinions = [finding.opinion for finding in findings if finding.opinion is not None]
     counts = Counter(opinion.verdict for opinion in opinions)
     against = sum(finding.cause == "mathematics" or finding.contradicted for finding in findings)
     order: tuple[Verdict, ...] = ("proved", "refuted", "bounded", "undecided", "skipped")
-    listed = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in order if counts[verdict])
+    listed = ", ".join(f"{counts[verdict]:,} {say(verdict)}" for verdict in order if counts[verdict])
     why = Counter(opinion.reason for opinion in opinions if opinion.verdict in {"undecided", "skipped"})
-    reasons = "; ".join(f"{count:,} × {reason}" for reason, count in why.most_common(MOST_REASONS))
-    what = f"{against:,} against what the cases expect" if against else "nothing against what the cases expect"
-    told = f"In exact arithmetic, on the binary64 numbers of the cases: {listed}; {what}"
-    return f"{told}\nNot told: {reasons}" if reasons else told
+    reasons = "; ".join(f"{count:,} × {say.told(reason)}" for reason, count in why.most_common(MOST_REASONS))
+    yield say(
+        "In exact arithmetic, on the binary64 numbers of the cases: {list}; {against} against what the cases expect",
+        list=listed,
+        against=f"{against:,}" if against else say("nothing"),
+    )
+    if reasons:
+        yield say("Not told: {reasons}", reasons=reasons)
 
 
 def kind_of(reason: str) -> str:

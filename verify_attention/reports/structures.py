@@ -13,38 +13,26 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from verify_attention.languages import Language
 from verify_attention.model import Case
 from verify_attention.reports import article
 from verify_attention.reports.article import ArticleTable
-from verify_attention.wording import count
+from verify_attention.reports.figures import counted
 
 ORDER = ("MHA", "MQA", "GQA", "MLA")
-HEADINGS = {
-    "en": (
-        "structure",
-        "query heads",
-        "K/V representation",
-        "cached numbers per token per layer",
-        "cached numbers for the whole case",
-    ),
-    "ja": ("構造", "Query ヘッド", "K/V の表現", "1 トークン・1 層あたりのキャッシュ数", "ケース全体のキャッシュ数"),
-}
-TITLES = {"en": "MHA, MQA, GQA and MLA", "ja": "MHA・MQA・GQA・MLA の違い"}
-WORDS = {
-    "en": {
-        "MHA": "{heads}",
-        "MQA": "1 shared pair",
-        "GQA": "{g} shared pairs (1 <= g <= h)",
-        "MLA": "compressed latent and a position part",
-        "MLA without positions": "compressed latent",
-    },
-    "ja": {
-        "MHA": "{g} 個の独立ヘッド",
-        "MQA": "1 組を共有",
-        "GQA": "{g} 組を共有（1 ≤ g ≤ h）",
-        "MLA": "圧縮した潜在表現と位置の成分",
-        "MLA without positions": "圧縮した潜在表現",
-    },
+HEADINGS = (
+    "structure",
+    "query heads",
+    "K/V representation",
+    "cached numbers per token per layer",
+    "cached numbers for the whole case",
+)
+TITLE = "MHA, MQA, GQA and MLA"
+REPRESENTATIONS = {
+    "MQA": "1 shared pair",
+    "GQA": "{g} shared pairs (1 <= g <= h)",
+    "MLA": "compressed latent and a position part",
+    "MLA without positions": "compressed latent",
 }
 
 
@@ -76,7 +64,7 @@ def structure_of(case: Case) -> Structure:
     return Structure(name, heads, kv_heads, kv_heads * (case.d_k + case.d_v), tokens, name)
 
 
-def table(cases: Sequence[Case], lang: str) -> ArticleTable:
+def table(cases: Sequence[Case], say: Language) -> ArticleTable:
     """Return the table with a row for each case, in the source's order of structures.
 
     Cases of one structure are told apart by their ids.
@@ -86,9 +74,10 @@ def table(cases: Sequence[Case], lang: str) -> ArticleTable:
     rows = []
     for each, case in found:
         name = each.name if counts[each.name] == 1 else f"{each.name}, {case.id}"
-        words = WORDS[lang][each.words].format(g=each.kv_heads, heads=count(each.kv_heads, "independent heads"))
+        own = counted(each.kv_heads, "independent head", say)
+        words = own if each.words == "MHA" else say(REPRESENTATIONS[each.words], g=each.kv_heads)
         rows.append((name, str(each.query_heads), words, str(each.per_token), str(each.in_all)))
-    return ArticleTable(TITLES[lang], HEADINGS[lang], tuple(rows))
+    return ArticleTable(say(TITLE), tuple(map(say, HEADINGS)), tuple(rows))
 
 
 def csv_text(made: ArticleTable) -> str:

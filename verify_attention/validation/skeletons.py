@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 # uniqueItems, contains, prefixItems, multipleOf and the like see more than a skeleton keeps.
 _SILENT = {"$comment", "$defs", "$id", "$schema", "default", "description", "examples", "title"}
+_OF_EDITORS = {"defaultSnippets", "markdownDescription", "markdownEnumDescriptions"}
 _COMBINING = {"$ref", "allOf", "anyOf", "else", "if", "not", "oneOf", "then"}
 _OF_MAPPINGS = {"additionalProperties", "maxProperties", "minProperties", "properties", "propertyNames", "required"}
 _OF_VALUES = {"const", "enum", "items", "pattern", "type"}
 _MAPS = {"$defs", "properties"}
-_DATA = {"const", "default", "enum", "examples"}
+_DATA = {"const", "default", "enum", "examples"} | _OF_EDITORS
 _LENGTHS = {"maxItems", "minItems"}
 _TEXT_LENGTHS = {"maxLength", "minLength"}
 _BOUNDS = {"exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum"}
-KEYWORDS = _SILENT | _COMBINING | _OF_MAPPINGS | _OF_VALUES | _LENGTHS | _TEXT_LENGTHS | _BOUNDS
+KEYWORDS = _SILENT | _OF_EDITORS | _COMBINING | _OF_MAPPINGS | _OF_VALUES | _LENGTHS | _TEXT_LENGTHS | _BOUNDS
 _DEEPEST = 64
 
 

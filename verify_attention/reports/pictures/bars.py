@@ -58,12 +58,14 @@ def said(panel: Panel, subject: Subject, say: Language) -> str:
     key_bias = say("K bias with shifts") if panel.shifted else say("K bias")
     if subject == "weights":
         k, q = (float(np.nanmax(np.abs(moved), initial=0.0)) for moved in (by_k, by_q))
-        words = (
+        return say(
             "{key_bias} moves no weight ({k}), Q bias up to {q}"
             if k <= Tolerance().atol
-            else "{key_bias} moves weights up to {k}, Q bias up to {q}"
+            else "{key_bias} moves weights up to {k}, Q bias up to {q}",
+            key_bias=key_bias,
+            k=few_digits(k),
+            q=few_digits(q),
         )
-        return say(words, key_bias=key_bias, k=few_digits(k), q=few_digits(q))
     alone, beside = map(_added, by_k)
     return say("{key_bias} adds {alone}, beside Q {beside}", key_bias=key_bias, alone=alone, beside=beside)
 
@@ -83,8 +85,9 @@ def _signed(number: float) -> str:
 
 
 def _in_words(panel: Panel, say: Language) -> str:
-    names = CONDITION_NAMES[say.code]
-    rows = (f"{names[condition]} {_row(panel.numbers[condition])}" for condition in ("none", "q", "k", "qk"))
+    rows = (
+        f"{say(CONDITION_NAMES[condition])} {_row(panel.numbers[condition])}" for condition in ("none", "q", "k", "qk")
+    )
     return ", ".join(rows)
 
 
@@ -203,8 +206,7 @@ def _legend(figure: Figure, found: Sequence[Panel], say: Language) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415
 
     width, height = figure.get_size_inches()
-    names = CONDITION_NAMES[say.code]
-    marks: list[Any] = [Patch(**_look(condition), label=names[condition]) for condition in PLACES]
+    marks: list[Any] = [Patch(**_look(condition), label=say(CONDITION_NAMES[condition])) for condition in PLACES]
     if any(np.isnan(numbers).any() for panel in found for numbers in panel.numbers.values()):
         marks.append(
             Line2D([], [], color=FAINT, marker="x", linestyle="", label=say("no score: a hidden key, or an overflow"))

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from verify_attention.boundaries import CLAIMS, Cell, Row
+from verify_attention.boundaries import CLAIMS, Row
 from verify_attention.languages import Language
+from verify_attention.reports.boundaries import told
 from verify_attention.reports.pictures.canvas import Picture
 from verify_attention.wording import printable
 
@@ -29,20 +30,12 @@ def map_picture(rows: Sequence[Row], say: Language) -> Picture:
     """Return the picture of the map, of its first rows where there are very many."""
     rows = rows[:MOST_ROWS]
     title = say("What becomes of three claims about biases")
-    told = " ".join(
-        f"{row.name}: {', '.join(f'{say(CLAIMS[claim])}: {_words(cell, say)}' for claim, cell in row.cells.items())}."
+    words = " ".join(
+        f"{row.name}: {', '.join(f'{say(CLAIMS[claim])}: {told(cell, say)}' for claim, cell in row.cells.items())}."
         for row in rows
     )
     size = _names(rows) + CELL * len(CLAIMS) + REASON, HEAD + LINE * len(rows) + BELOW
-    return Picture(title, f"{title}. {told}", size, partial(_draw, rows, title, say))
-
-
-def _words(cell: Cell, say: Language) -> str:
-    """Return a cell's verdict with the largest effect."""
-    if cell.wrong:
-        return say("not as expected")
-    largest = max(cell.broke or cell.rounded, default=0.0)
-    return f"{say(cell.verdict)} ({largest:.2g})" if largest else say(cell.verdict)
+    return Picture(title, f"{title}. {words}", size, partial(_draw, rows, title, say))
 
 
 def _draw(rows: Sequence[Row], title: str, say: Language, figure: Figure) -> None:
@@ -64,7 +57,9 @@ def _draw(rows: Sequence[Row], title: str, say: Language, figure: Figure) -> Non
         has_stage = row.stage != "–"
         axes.text(0.15, middle - 0.055 * has_stage, _name(row), weight="bold", va="center")
         if has_stage:
-            axes.text(0.15, middle + 0.085, say(row.stage), size=6, color="0.35", va="center")
+            axes.text(
+                0.15, middle + 0.085, ", ".join(map(say, row.stage.split(", "))), size=6, color="0.35", va="center"
+            )
         for column, claim in enumerate(CLAIMS):
             cell, left = row.cells[claim], names + CELL * column
             verdict = cell.verdict
@@ -73,7 +68,7 @@ def _draw(rows: Sequence[Row], title: str, say: Language, figure: Figure) -> Non
             sign = "!" if cell.wrong else SIGNS[verdict]
             ink = "white" if cell.wrong else "black"
             axes.text(left + 0.2, middle, sign, ha="center", va="center", color=ink, size=9)
-            axes.text(left + 0.34, middle, _words(cell, say), va="center", color=ink)
+            axes.text(left + 0.34, middle, told(cell, say), va="center", color=ink)
         reason = _folded(say.told(row.why))
         axes.text(names + CELL * len(CLAIMS) + 0.15, middle, reason, va="center", size=7, linespacing=1.15)
 

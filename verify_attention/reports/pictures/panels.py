@@ -90,7 +90,7 @@ def _rows(name: str, arrays: Mapping[Condition, Any], shifted: bool, say: Langua
     heads, rows, keys = arrays["none"].shape
     for head in range(heads):
         for row in range(rows):
-            place = [say("head {head}", head=head)] if heads > 1 else []
-            place += [say("row {row}", row=row)] if rows > 1 else []
+            place = [say("head {index}", index=head)] if heads > 1 else []
+            place += [say("row {index}", index=row)] if rows > 1 else []
             numbers = {condition: array[head, row, :MOST_KEYS] for condition, array in arrays.items()}
             yield Panel(name, ", ".join(place), numbers, keys, shifted)
