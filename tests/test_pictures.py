@@ -17,7 +17,7 @@ from verify_attention import resources
 from verify_attention.cases import load_cases
 from verify_attention.cli import main, texts
 from verify_attention.languages import ENGLISH, Language
-from verify_attention.model import CONDITIONS, Fault, Trace
+from verify_attention.model import CONDITIONS, Fault, Finding, Trace
 from verify_attention.pipeline import CORE
 from verify_attention.reports import bars, pictures
 
@@ -149,11 +149,10 @@ def test_scores_say_what_the_k_bias_adds():
 
 
 def test_a_hidden_key_is_marked_and_has_no_bar():
-    hidden = {condition: [1.0, None, -2.0] for condition in CONDITIONS}
-    by_null = {condition: [[row]] for condition, row in hidden.items()}
-    by_infinity = {condition: np.array([[[1.0, -np.inf, -2.0]]]) for condition in CONDITIONS}
-    for arrays in (by_null, by_infinity):
-        found, _ = pictures.panels([("mine", arrays, False)])
+    for gone in (-np.inf, np.nan):
+        found, _ = pictures.panels(
+            [("mine", {condition: np.array([[[1.0, gone, -2.0]]]) for condition in CONDITIONS}, False)]
+        )
         figure = figure_of(pictures.bars_picture(found, "scores", ENGLISH))
         assert heights(figure.axes[0])["none"] == [1.0, 0.0, -2.0]
         crosses = [line for line in figure.axes[0].lines if line.get_marker() == "x"]
@@ -169,20 +168,20 @@ def test_numbers_beyond_any_scale_are_drawn_as_none():
     assert pictures.rendered(pictures.bars_picture(found, "scores", ENGLISH), ".svg", "en").startswith(b"<?xml")
 
 
-MARKS = [
-    pictures.Mark("a", "pass", "holds", True, 0.0, 1e-12),
-    pictures.Mark("a", "pass", "holds", True, 5e-14, 1e-12),
-    pictures.Mark("b", "pass", "breaks", True, 0.3, 1e-12),
-    pictures.Mark("b", "pass", "within-rounding", True, 3e-12, 1e-12),
-    pictures.Mark("c", "fail", "holds", True, None, 1e-12),
-    pictures.Mark("c", "inconclusive", "holds", True, 2e-12, 1e-12),
-    pictures.Mark("d", "skipped", "holds", False, None, None),
-    pictures.Mark("e", "crashed", "holds", False, None, None),
+FINDINGS = [
+    Finding("a", "pass", "holds", "holds", 0.0, 1e-12),
+    Finding("a", "pass", "holds", "holds", 5e-14, 1e-12),
+    Finding("b", "pass", "breaks", "breaks", 0.3, 1e-12),
+    Finding("b", "pass", "within-rounding", "within-rounding", 3e-12, 1e-12),
+    Finding("c", "fail", "holds", "breaks", np.inf, 1e-12),
+    Finding("c", "inconclusive", "holds", "within-rounding", 2e-12, 1e-12),
+    Finding("d", "skipped", "holds"),
+    Finding("e", "crashed", "holds"),
 ]
 
 
 def test_deviations_stand_where_their_limits_put_them():
-    figure = figure_of(pictures.deviations_picture(MARKS, ENGLISH))
+    figure = figure_of(pictures.deviations_picture(FINDINGS, ENGLISH))
     (axes,) = figure.axes
     found = {line.get_label(): list(map(tuple, line.get_xydata())) for line in axes.lines if "(" in line.get_label()}
     ticks = dict(zip((t.get_text() for t in axes.get_xticklabels()), axes.get_xticks(), strict=True))

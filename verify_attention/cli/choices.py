@@ -7,22 +7,16 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from verify_attention.errors import ResultsError, UsageError
 
-
-class _Named(Protocol):
-    @property
-    def id(self) -> str: ...
-    @property
-    def tags(self) -> tuple[str, ...]: ...
-
+if TYPE_CHECKING:
+    from verify_attention.model import Case
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-Named = TypeVar("Named", bound=_Named)  # a case, or what is told of one
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")  # as the model has them, which would load numpy
 LEAST_WIDTH = 76  # the table's; a narrower terminal breaks its lines
@@ -105,7 +99,7 @@ def implementation_options(function: Decorated) -> Decorated:
     return of_name(of_arrays(function))
 
 
-def chosen_cases(cases: Sequence[Named], text: str | None) -> list[Named]:
+def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
     """Return the cases with a text in their id or among their tags, whatever the letters' case.
 
     Raises:

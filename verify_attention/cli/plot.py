@@ -14,7 +14,8 @@ from verify_attention.errors import UsageError
 from verify_attention.languages import ENGLISH, Language
 
 if TYPE_CHECKING:
-    from verify_attention.reports.pictures import Entry, Picture
+    from verify_attention.model import CaseReport
+    from verify_attention.reports.pictures import Picture
 
 SUBJECTS = ("weights", "scores", "deviations", "map")
 
@@ -46,7 +47,7 @@ def plot(paths: tuple[str, ...], output: str, subject: str, say: Language, text:
     if output != "-":
         files.check_writable(Path(output))
     say = _language(say, form)
-    picture, left_out = _map(paths, text, say) if subject == "map" else _of_entries(paths, subject, text, say)
+    picture, left_out = _map(paths, text, say) if subject == "map" else _of_cases(paths, subject, text, say)
     made = pictures.rendered(picture, form, say.code)
     if output == "-":
         emit(made)
@@ -67,7 +68,7 @@ def _language(say: Language, form: str) -> Language:
     return ENGLISH
 
 
-def _of_entries(paths: tuple[str, ...], subject: str, text: str | None, say: Language) -> tuple[Picture, list[str]]:
+def _of_cases(paths: tuple[str, ...], subject: str, text: str | None, say: Language) -> tuple[Picture, list[str]]:
     """Return the picture of weights, scores or deviations, and what it leaves out.
 
     Raises:
@@ -76,15 +77,19 @@ def _of_entries(paths: tuple[str, ...], subject: str, text: str | None, say: Lan
     """
     from verify_attention.reports import pictures  # noqa: PLC0415
 
-    entries, whose = _entries(paths, text, judged=subject == "deviations")
+    reports, whose = _reports(paths, text, judged=subject == "deviations")
     if subject == "deviations":
-        marks = [mark for entry in entries for mark in entry.marks]
-        if all(mark.kind is None for mark in marks):
+        findings = [finding for entry in reports for finding in entry.findings]
+        if all(pictures.kind_of(finding) is None for finding in findings):
             raise UsageError("no finding here was judged by a measurement: there is nothing to draw")
-        return pictures.deviations_picture(marks, say, whose), []
+        return pictures.deviations_picture(findings, say, whose), []
     shown = (
-        (entry.id, {condition: arrays.get(subject) for condition, arrays in entry.shown.items()}, entry.shifted)
-        for entry in entries
+        (
+            entry.case.id,
+            {condition: arrays.get(subject) for condition, arrays in entry.conditions.items()},
+            entry.case.key_shifts is not None,
+        )
+        for entry in reports
     )
     found, left_out = pictures.panels(shown, say)
     if not found:
@@ -92,23 +97,23 @@ def _of_entries(paths: tuple[str, ...], subject: str, text: str | None, say: Lan
     return pictures.bars_picture(found, "scores" if subject == "scores" else "weights", say, whose), left_out
 
 
-def _entries(paths: tuple[str, ...], text: str | None, judged: bool) -> tuple[list[Entry], str]:
+def _reports(paths: tuple[str, ...], text: str | None, judged: bool) -> tuple[list[CaseReport], str]:
     """Return what is drawn of cases judged now, or of those in a results file, and whose they are but the core's."""
     from verify_attention import engine  # noqa: PLC0415
     from verify_attention.cases import load_cases  # noqa: PLC0415
     from verify_attention.model import Tolerance  # noqa: PLC0415
     from verify_attention.pipeline import CORE  # noqa: PLC0415
     from verify_attention.plugins import invariants  # noqa: PLC0415
-    from verify_attention.reports.pictures import of_report, of_results  # noqa: PLC0415
+    from verify_attention.restored import restored  # noqa: PLC0415
 
     if _is_results(paths):
-        made = read_results(Path(paths[0]))
-        name, dtype = made["implementation"]["name"], made["implementation"]["dtype"]
-        entries = [of_results(entry) for entry in made["cases"]]
-        return chosen_cases(entries, text), "" if name == "core" else f"{name}, {dtype}"
+        report = restored(read_results(Path(paths[0])))
+        own = report.implementation
+        chosen = {case.id for case in chosen_cases([entry.case for entry in report.cases], text)}
+        entries = [entry for entry in report.cases if entry.case.id in chosen]
+        return entries, "" if own.name == "core" else f"{own.name}, {own.dtype}"
     claims = invariants().values() if judged else []
-    cases = chosen_cases(load_cases(paths), text)
-    return [of_report(entry) for entry in engine.run(cases, CORE, claims, Tolerance())], ""
+    return list(engine.run(chosen_cases(load_cases(paths), text), CORE, claims, Tolerance())), ""
 
 
 def _is_results(paths: tuple[str, ...]) -> bool:

@@ -13,26 +13,22 @@ from verify_attention.reports.pictures.canvas import (
     japanese_is_here,
     rendered,
 )
-from verify_attention.reports.pictures.deviations import Mark, deviations_picture
+from verify_attention.reports.pictures.deviations import deviations_picture, kind_of
 from verify_attention.reports.pictures.map import MOST_ROWS, map_picture
 from verify_attention.reports.pictures.panels import Panel, panels
-from verify_attention.reports.pictures.sources import Entry, of_report, of_results
 
 __all__ = [
     "FORMS",
     "INSTALL",
     "MOST_ROWS",
-    "Entry",
-    "Mark",
     "Panel",
     "Picture",
     "bars_picture",
     "deviations_picture",
     "drawing_is_here",
     "japanese_is_here",
+    "kind_of",
     "map_picture",
-    "of_report",
-    "of_results",
     "panels",
     "rendered",
 ]

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from verify_attention.languages import Language
-from verify_attention.model import Expectation, Status
+from verify_attention.model import Expectation, Finding, Status
 from verify_attention.reports.pictures.canvas import Picture
 
 if TYPE_CHECKING:
@@ -36,56 +35,54 @@ WIDTH, NAMES, RIGHT, LINE, HEAD, BELOW = 10.5, 3.1, 0.35, 0.21, 1.0, 0.8  # inch
 GREY = "0.35"
 
 
-@dataclass(frozen=True)
-class Mark:
-    """What is drawn of one finding; a deviation of None was measured, and is no finite number."""
-
-    invariant: str
-    status: Status
-    expected: Expectation
-    measured: bool
-    deviation: float | None
-    limit: float | None
-
-    @property
-    def kind(self) -> Kind | None:
-        """How it is drawn; None where it is not, as nothing was judged by a measurement."""
-        if not self.measured or self.status in {"skipped", "crashed"}:
-            return None
-        broken: dict[Status, Kind] = {"fail": "fail", "inconclusive": "inconclusive"}
-        return broken.get(self.status) or PASSED[self.expected]
-
-    @property
-    def ratio(self) -> float:
-        """The deviation in limits; infinity where it is no finite number."""
-        if self.deviation is None or not math.isfinite(self.deviation):
-            return math.inf
-        return self.deviation / self.limit if self.limit else math.inf * self.deviation if self.deviation else 0.0
+def kind_of(finding: Finding) -> Kind | None:
+    """Say how a finding is drawn; None where it is not, as nothing was judged by a measurement."""
+    if finding.observed is None or finding.status in {"skipped", "crashed"}:
+        return None
+    broken: dict[Status, Kind] = {"fail": "fail", "inconclusive": "inconclusive"}
+    return broken.get(finding.status) or PASSED[finding.expected]
 
 
-def deviations_picture(marks: Sequence[Mark], say: Language, whose: str = "") -> Picture:
+def _ratio(finding: Finding) -> float:
+    """Return a finding's deviation in limits; infinity where it is no finite number."""
+    if finding.deviation is None or not math.isfinite(finding.deviation):
+        return math.inf
+    if not finding.limit:
+        return math.inf if finding.deviation else 0.0
+    return finding.deviation / finding.limit
+
+
+def deviations_picture(findings: Sequence[Finding], say: Language, whose: str = "") -> Picture:
     """Return the picture of findings, of which at least one was measured; the title says of what."""
-    drawn = [mark for mark in marks if mark.kind is not None]
-    claims = sorted({mark.invariant for mark in drawn})
+    drawn = [finding for finding in findings if kind_of(finding) is not None]
+    claims = sorted({finding.invariant for finding in drawn})
     title = say("Deviation of each finding, against its limit") + (f": {whose}" if whose else "")
-    counts = Counter(mark.kind for mark in drawn)
+    counts = Counter(map(kind_of, drawn))
     kinds = ", ".join(f"{_words(kind, say)}: {counts[kind]:,}" for kind in LOOK if counts[kind])
     largest = ", ".join(
-        f"{claim} {max(mark.ratio for mark in drawn if mark.invariant == claim):.2g}" for claim in claims
+        f"{claim} {max(_ratio(finding) for finding in drawn if finding.invariant == claim):.2g}" for claim in claims
     )
     told = say("{kinds}. The largest deviation of each claim, in limits: {largest}.", kinds=kinds, largest=largest)
     size = WIDTH, HEAD + LINE * len(claims) + BELOW
-    return Picture(title, f"{title}. {told}", size, partial(_draw, drawn, claims, len(marks), title, say))
+    return Picture(title, f"{title}. {told}", size, partial(_draw, drawn, claims, len(findings), title, say))
 
 
-def _draw(drawn: Sequence[Mark], claims: Sequence[str], count: int, title: str, say: Language, figure: Figure) -> None:
+def _draw(
+    drawn: Sequence[Finding], claims: Sequence[str], count: int, title: str, say: Language, figure: Figure
+) -> None:
     width, height = figure.get_size_inches()
     axes = figure.add_axes((NAMES / width, BELOW / height, 1 - (NAMES + RIGHT) / width, 1 - (HEAD + BELOW) / height))
     floor, ceiling = _axis(axes, drawn, say)
     handles = []
-    counts = Counter(mark.kind for mark in drawn)
+    counts = Counter(map(kind_of, drawn))
     for kind in (kind for kind in LOOK if counts[kind]):
-        places = sorted({(_place(m.ratio, floor, ceiling), claims.index(m.invariant)) for m in drawn if m.kind == kind})
+        places = sorted(
+            {
+                (_place(_ratio(one), floor, ceiling), claims.index(one.invariant))
+                for one in drawn
+                if kind_of(one) == kind
+            }
+        )
         handles += _marks(axes, places, kind, f"{_words(kind, say)} ({counts[kind]:,})")
     axes.set_ylim(len(claims) - 0.4, -0.6)
     axes.set_yticks(range(len(claims)), claims)
@@ -120,13 +117,13 @@ def _marks(axes: Axes, places: Sequence[tuple[float, int]], kind: Kind, label: s
     return drawn
 
 
-def _axis(axes: Axes, drawn: Sequence[Mark], say: Language) -> tuple[float, float]:
+def _axis(axes: Axes, drawn: Sequence[Finding], say: Language) -> tuple[float, float]:
     """Draw decades, the limit, and columns for zero and for what is not finite; return where these two are."""
-    decades = [math.floor(math.log10(mark.ratio)) for mark in drawn if 0 < mark.ratio < math.inf]
+    decades = [math.floor(math.log10(ratio)) for ratio in map(_ratio, drawn) if 0 < ratio < math.inf]
     low, high = min([*decades, -3]), max([decade + 1 for decade in decades] + [2])
     apart = max(1.0, (high - low) / 10)  # decades between a column and its neighbour
     floor, ceiling = 10.0 ** (low - apart), 10.0 ** (high + apart)
-    endless = any(mark.ratio == math.inf for mark in drawn)
+    endless = math.inf in map(_ratio, drawn)
     axes.set_xscale("log")
     axes.set_xlim(floor / 10 ** (apart / 2), ceiling * 10 ** (apart / 2) if endless else 10.0**high)
     axes.axvline(10.0 ** (low - apart / 2), color="0.6", linewidth=0.8, linestyle=":")

@@ -38,9 +38,8 @@ def panels(
 ) -> tuple[list[Panel], list[str]]:
     """Return a panel for each query row that can be drawn, and in words what is left out.
 
-    An entry is a case's id, one array `[H, Tq, Tk]` for each condition, and whether keys have shifts of their own. The
-    arrays are numpy's, or nested lists as in results, where null stands for what is not finite. Any other thing in the
-    place of an array (None, a summary) is left out.
+    An entry is a case's id, one array `[H, Tq, Tk]` for each condition, and whether keys have shifts of their own. Any
+    other thing in the place of an array (None, a summary) is left out.
     """
     found: list[Panel] = []
     absent: dict[str, list[str]] = {}
@@ -79,7 +78,7 @@ def across(found: Sequence[Panel]) -> int:
 
 def _array(shown: Any) -> Array | None:
     """Return numbers, NaN where not finite or too large for a scale; None where they are absent or summarised."""
-    if not isinstance(shown, list | np.ndarray):
+    if not isinstance(shown, np.ndarray):
         return None
     made = np.array(shown, dtype=float)
     made[~(np.abs(made) <= LARGEST)] = np.nan
