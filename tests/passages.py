@@ -120,6 +120,14 @@ def smallest() -> None:
     _text(f"$ verify-attention {' '.join(command)}\n…\n{made[made.index('# key-bias') :]}")
 
 
+def bars(claim: str) -> None:
+    """Show the bars of a mistake on its smallest case, with the case above them."""
+    lines = output("explain", claim).splitlines()
+    last = max(index for index, line in enumerate(lines) if "█" in line)
+    first = next(index for index, line in enumerate(lines) if line.startswith("  - "))
+    _text("\n".join(lines[first : last + 1]))
+
+
 def exact() -> None:
     """Show what exact arithmetic says of two cases that break: its sums are of one product each, so every machine's."""
     command = ["run", "tests/example/mathematics-or-rounding.yaml", "--exact", "--no-output", "--quiet"]

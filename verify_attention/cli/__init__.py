@@ -20,6 +20,7 @@ from verify_attention.cli.completion import completion
 from verify_attention.cli.gate import gate
 from verify_attention.cli.init import init
 from verify_attention.cli.map import show_map
+from verify_attention.cli.plot import plot
 from verify_attention.cli.reporting import show_report
 from verify_attention.cli.run import run
 from verify_attention.cli.search import search
@@ -56,8 +57,20 @@ def group() -> None:
 
 
 for command in (
-    *(run, gate, show_report, tables, show_map, validate, explain, list_plugins, schema, self_test, search),
-    *(init, completion),
+    run,
+    gate,
+    show_report,
+    tables,
+    show_map,
+    plot,
+    validate,
+    explain,
+    list_plugins,
+    schema,
+    self_test,
+    search,
+    init,
+    completion,
 ):
     group.add_command(version(command))
 

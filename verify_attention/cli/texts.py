@@ -14,7 +14,7 @@ from verify_attention.cli.settings import Configured
 from verify_attention.errors import UsageError
 
 if TYPE_CHECKING:
-    from verify_attention.model import Adapter, Feature, Invariant
+    from verify_attention.model import Adapter, Case, Fault, Feature, Invariant
 
 WHOLE = "\xa0"  # a blank at which no line is broken
 
@@ -100,12 +100,32 @@ def _faults(invariant: Invariant) -> list[str]:
 
     small = smallest_cases(invariant.name)
     lines = ["catches, among others, each with a smallest case that shows it (a bias that is not named is 0):"]
-    for fault in invariant.faults:
+    for index, fault in enumerate(invariant.faults):
         lines += _items([fault.mistake])
         if fault.mistake in small:
             parts = in_a_line(small[fault.mistake]).split(" · ")
             lines.append("      " + " · ".join(part.replace(" ", WHOLE) for part in parts))
+            lines += _bars(small[fault.mistake], fault) if index == 0 else []
     return lines
+
+
+def _bars(case: Case, fault: Fault) -> list[str]:
+    """Return bars of a case as it should be and with a mistake; none where the mistake shows elsewhere."""
+    import numpy as np  # noqa: PLC0415
+
+    from verify_attention.model import CONDITIONS  # noqa: PLC0415
+    from verify_attention.pipeline import CORE  # noqa: PLC0415
+    from verify_attention.reports import bars  # noqa: PLC0415
+
+    try:
+        with np.errstate(all="ignore"):
+            right, wrong = (
+                {condition: attend(case.under(condition)) for condition in CONDITIONS}
+                for attend in (CORE, fault.implementation)
+            )
+    except Exception:  # noqa: BLE001 - it may be the mistake to raise
+        return []
+    return bars.of_mistake(right, wrong).plain.replace(" ", WHOLE).splitlines()
 
 
 def _of_implementation(name: str) -> str:

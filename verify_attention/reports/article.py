@@ -39,6 +39,12 @@ def printed(number: float, decimals: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text
 
 
+def short(number: float, decimals: int = 3, room: int = 8) -> str:
+    """Return a number as the article prints it, or by its power of ten where that needs more room."""
+    text = printed(number, decimals)
+    return text if len(text) <= room else f"{number:.1e}"
+
+
 def triple(numbers: Iterable[float], decimals: int) -> str:
     """Return a row of numbers as the article prints it: `(0.707107, 0, -0.707107)`."""
     return f"({', '.join(printed(number, decimals) for number in numbers)})"

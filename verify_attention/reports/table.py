@@ -11,6 +11,7 @@ from rich.text import Text
 
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import Report, Status
+from verify_attention.reports import bars
 from verify_attention.reports.figures import COLOURS, WORDS, again, figure, verdict_line
 from verify_attention.reports.overview import broken, by_invariant
 from verify_attention.reports.telling import notes, summary, why
@@ -111,13 +112,17 @@ def _invariants(report: Report, say: Language) -> Table:
 
 
 def _every_finding(report: Report, say: Language) -> Text:
-    """Give each finding a line, below its case; what is not a plain pass gets a second line that says why."""
+    """Give each finding a line, below its case; what is not a plain pass gets a second line that says why.
+
+    Below a small case stand its scores and weights, with bars.
+    """
     name = max((len(finding.invariant) for _, finding in report.findings()), default=0)
     titles = [set_cell_size(say("case, invariant"), name + 2), set_cell_size(say("status"), 12)]
     text = Text()
     text.append("  ".join([*titles, f"{say('deviation'):>9}", f"{say('limit'):>8}"]) + "\n", style="bold")
     for entry in report.cases:
         text.append(f"{entry.case.id}\n", style="bold")
+        text.append(bars.of_case(entry, say))
         for finding in entry.findings:
             text.append(f"  {finding.invariant:<{name}}  ", style="default")
             text.append(set_cell_size(say(WORDS[finding.status]), 12), style=COLOURS[finding.status])
