@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from verify_attention.model.claims import Plugin
 
 WHOLE = "\xa0"  # a blank at which no line is broken
-WIDE = "[\u2e80-\u9fff\uff00-\uffef]"  # letters beside which Japanese breaks its lines, but for those that hang together
+WIDE = (
+    "[\u2e80-\u9fff\uff00-\uffef]"  # letters beside which Japanese breaks its lines, but for those that hang together
+)
 _HANG_ON = r"、。，．・：；？！」』）］｝ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ·,.:;?!)\]}"
 _BREAKS = re.compile(rf"(?=[ ])|(?:(?<={WIDE})(?=\S)|(?<=\S)(?={WIDE}))(?<![「『（［｛(\[{{])(?![{_HANG_ON}])")
 
@@ -113,13 +115,21 @@ def of_implementation(name: str, say: Language = ENGLISH) -> str:
     ]
     if adapter.divergences:
         parts += [say("where the library has other conventions (each is asked for in every run):")]
-        parts += _items(f"{say(each.what)}{say(': ')}{say(each.reason)}{say('; ')}{each.link}" for each in adapter.divergences)
+        parts += _items(
+            f"{say(each.what)}{say(': ')}{say(each.reason)}{say('; ')}{each.link}" for each in adapter.divergences
+        )
     return "\n".join(parts) + "\n"
 
 
 def _asked_of(invariant: Invariant, say: Language) -> str:
-    all_of_them = say("cases with features, and plain ones that expect it") if invariant.on_request else say("every case")
-    return say("{cases}; not one so large that it is judged in blocks", cases=all_of_them) if invariant.whole else all_of_them
+    all_of_them = (
+        say("cases with features, and plain ones that expect it") if invariant.on_request else say("every case")
+    )
+    return (
+        say("{cases}; not one so large that it is judged in blocks", cases=all_of_them)
+        if invariant.whole
+        else all_of_them
+    )
 
 
 def _parameters(name: str, say: Language) -> list[str]:

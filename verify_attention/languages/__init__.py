@@ -1,8 +1,9 @@
 """The languages in which people are told things: English stands in the code, and a catalogue says it in another one.
 
 A message is its own key, with fields in braces: `say("Never really checked: {names}", names=…)`. There is one catalogue
-for each other language, in the files `ja*.json`, and the tests say what it lacks and what nobody says any more. Results
-and diagnostics are for programs too, and English in every language; what a results file says can be told in another one.
+for each other language, in the files `ja*.json`, and the tests say what it lacks and what nobody says any more.
+Results and diagnostics are for programs too, and English in every language; what a results file says can be told in
+another one.
 """
 
 from __future__ import annotations
