@@ -25,7 +25,7 @@ from verify_attention.engine import run_case
 from verify_attention.exact.deciding import Decision
 from verify_attention.languages import Language
 from verify_attention.loading import as_implementation
-from verify_attention.model import DTYPES, Case, Tolerance, Trace, Worst, precision
+from verify_attention.model import DTYPES, Case, Implementation, Invariant, Tolerance, Trace, Worst, precision
 from verify_attention.model.claims import IN_BLOCKS
 from verify_attention.pipeline import CORE
 from verify_attention.plugins import features, implementations, invariants
@@ -42,7 +42,7 @@ NAMES = {
     *re.findall(
         r"\w+", "Latin attention atanh bias decimals layer MultiheadAttention none normalise numpy output Query"
     ),
-    *re.findall(r"\w+", "repeat Trace Value scores softmax tanh weights pip install verify exact base"),
+    *re.findall(r"\w+", "Query repeat Trace Value scores softmax tanh weights pip install verify exact base"),
     *re.findall(r"\w+", "holds breaks within rounding"),
 }
 
@@ -268,7 +268,7 @@ def found_reasons() -> set[str | None]:
     """Return the reasons of all shipped cases, and of some with wrong code."""
     cases, chosen, least = load_cases(shipped="."), list(invariants().values()), Tolerance()
     odd = odd_cases()
-    asked = [(case, CORE, chosen) for case in [*cases, *odd]]
+    asked: list[tuple[Case, Implementation, list[Invariant]]] = [(case, CORE, chosen) for case in [*cases, *odd]]
     for name, invariant in invariants().items():
         small = smallest_cases(name)
         asked += [(small[each.mistake], each.implementation, [invariant]) for each in invariant.faults]
