@@ -59,7 +59,7 @@ def limits() -> None:
     """List the features that take away what the claims about a K bias need, and why, in Japanese."""
     say, needed = Language("ja"), {"common key shift", "shift-invariant softmax"}
     rows = [f"| `{name}` | {_cell(say(each.why))} |" for name, each in features().items() if each.takes & needed]
-    cog.out("\n".join(["", "| 特徴 | K biasについて |", "| --- | --- |", *rows]) + "\n\n")
+    cog.out("\n".join(["", "| 機能 | K biasについて |", "| --- | --- |", *rows]) + "\n\n")
 
 
 def invariant_table() -> None:
