@@ -1,4 +1,4 @@
-"""Tests read English, whatever the locale of the machine: in a Japanese one the program answers in Japanese."""
+"""Tests are about English, also where the locale is Japanese: programs that they start inherit it."""
 
 import os
 

@@ -1,6 +1,6 @@
-"""The generated passages of the README: what they say is asked of the program itself.
+"""The generated passages of the READMEs: what they say is asked of the program itself.
 
-Renew them with `python -m cogapp -r -I tests README.md`.
+Renew them with `python -m cogapp -r -I tests README.md README.ja.md`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from verify_attention import resources, selftest
 from verify_attention.cli import group
 from verify_attention.cli.settings import variable
 from verify_attention.errors import ExitCode
+from verify_attention.languages import Language
 from verify_attention.plugins import features, implementations, invariants
 
 ROOT = Path(__file__).resolve().parent.parent
+CHECKS = {"en": ("the article's check", "invariant"), "ja": ("記事の検証", "主張")}
 COMMAND = [sys.executable, "-m", "verify_attention"]
 
 
@@ -45,9 +47,21 @@ def command_help(command: str) -> None:
     _text(output(command, "--help"))
 
 
-def table() -> None:
+def table(lang: str = "en") -> None:
     """Show the article's table as Markdown."""
-    cog.out("\n" + output("tables", "-k", "two-dimensions", "--format", "markdown") + "\n")
+    cog.out("\n" + output("tables", "-k", "two-dimensions", "--format", "markdown", "--lang", lang) + "\n")
+
+
+def explanation(name: str, lang: str) -> None:
+    """Show what a plugin is, in a language."""
+    _text(f"$ verify-attention explain {name} --lang {lang}\n{output('explain', name, '--lang', lang)}")
+
+
+def limits() -> None:
+    """List the features that take away what the claims about a K bias need, and why, in Japanese."""
+    say, needed = Language("ja"), {"common key shift", "shift-invariant softmax"}
+    rows = [f"| `{name}` | {_cell(say(each.why))} |" for name, each in features().items() if each.takes & needed]
+    cog.out("\n".join(["", "| 機能 | K biasについて |", "| --- | --- |", *rows]) + "\n\n")
 
 
 def invariant_table() -> None:
@@ -71,10 +85,11 @@ def _kinds(dtypes: tuple[str, ...], inside: Any) -> str:
     return ", ".join(dtype + (f" (in {inside[dtype]})" if dtype in inside else "") for dtype in dtypes)
 
 
-def checks() -> None:
+def checks(lang: str = "en") -> None:
     """List the article's checks with the invariant that repeats each."""
-    rows = [f"| {one.check} | `{name}` |" for name, one in invariants().items() if one.check]
-    cog.out("\n".join(["", "| the article's check | invariant |", "| --- | --- |", *rows]) + "\n\n")
+    say, (check, invariant) = Language(lang), CHECKS[lang]
+    rows = [f"| {say(one.check)} | `{name}` |" for name, one in invariants().items() if one.check]
+    cog.out("\n".join(["", f"| {check} | {invariant} |", "| --- | --- |", *rows]) + "\n\n")
 
 
 def feature_table() -> None:

@@ -631,9 +631,9 @@ def test_many_problems_of_one_file_are_cut(mine, capsys, monkeypatch):
 
 
 def test_a_defect_of_the_program_is_no_broken_invariant(mine, capsys, monkeypatch):
-    from verify_attention.cli import texts
+    from verify_attention.cli import explaining
 
-    monkeypatch.setattr(texts, "_wrapped", lambda _: 1 / 0)
+    monkeypatch.setattr(explaining, "wrapped", lambda *_: 1 / 0)
     code, _, err = inside(["explain", "key_shifts"], mine, capsys, monkeypatch)
     assert code == 4
     assert err.endswith(

@@ -9,7 +9,7 @@ from make_smallest import fresh, slug, tells
 from making import PEER
 
 from verify_attention import plugins, resources
-from verify_attention.cli.texts import explanation
+from verify_attention.cli.explaining import explanation
 from verify_attention.engine import judge
 from verify_attention.model import Case
 from verify_attention.search import in_a_line, smallest_cases, text

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import chosen_cases, echo, emit, one_blas_thread, paths_argument
-from verify_attention.cli.gate import read_results
-from verify_attention.cli.reporting import lang_option
+from verify_attention.cli.choices import chosen_cases, echo, emit, one_blas_thread, paths_argument, text_option
+from verify_attention.cli.reporting import lang_option, stored_report
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import UsageError
 from verify_attention.languages import ENGLISH, Language
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 SUBJECTS = ("weights", "scores", "deviations", "map")
 
 
-@click.command(short_help="Draw weights, scores, deviations or the map as SVG or PNG.")
+@click.command(cls=Configured, but=("output",), short_help="Draw weights, scores, deviations or the map as SVG or PNG.")
 @paths_argument
 @click.option("-o", "--output", required=True, metavar="FILE", help="FILE.svg or FILE.png; - prints SVG.")
 @click.option(
     "--of", "subject", type=click.Choice(SUBJECTS), default="weights", show_default=True, help="What is drawn."
 )
 @lang_option
-@click.option("-k", "text", metavar="TEXT", help="Only cases with TEXT in their id or among their tags.")
+@text_option()
 def plot(paths: tuple[str, ...], output: str, subject: str, say: Language, text: str | None) -> int:
     """Draw the cases in PATH under the four conditions, as bars side by side that show what a bias moves.
 
@@ -104,10 +104,9 @@ def _reports(paths: tuple[str, ...], text: str | None, judged: bool) -> tuple[li
     from verify_attention.model import Tolerance  # noqa: PLC0415
     from verify_attention.pipeline import CORE  # noqa: PLC0415
     from verify_attention.plugins import invariants  # noqa: PLC0415
-    from verify_attention.restored import restored  # noqa: PLC0415
 
     if _is_results(paths):
-        report = restored(read_results(Path(paths[0])))
+        report = stored_report(Path(paths[0]))
         own = report.implementation
         chosen = {case.id for case in chosen_cases([entry.case for entry in report.cases], text)}
         entries = [entry for entry in report.cases if entry.case.id in chosen]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from verify_attention.cli.choices import Decorated, color_option, echo, emit, use_color, width
+from verify_attention.cli.settings import Configured
 from verify_attention.errors import ResultsError, UsageError
 from verify_attention.languages import LANGUAGES, Language, of_locale
 
@@ -141,7 +142,27 @@ def _add_job_summary(report: Report, say: Language) -> None:
         raise ResultsError(f"GITHUB_STEP_SUMMARY: {place} could not be written: {error.strerror}") from error
 
 
-@click.command("report", short_help="Show a stored run: table, Markdown, JUnit, GitHub, HTML.")
+def stored_report(path: Path) -> Report:
+    """Return what a results file says, which is checked against its schema, and not judged.
+
+    Raises:
+        UsageError: there is no such file.
+        ResultsError: it is no results file.
+
+    """
+    from verify_attention.cli.gate import read_results  # noqa: PLC0415
+    from verify_attention.restored import restored  # noqa: PLC0415
+
+    made = read_results(path)
+    try:
+        return restored(made)
+    except ResultsError as error:
+        raise ResultsError(*(f"{path}: {line}" for line in error.lines)) from None
+
+
+@click.command(
+    "report", cls=Configured, but=("output",), short_help="Show a stored run: table, Markdown, JUnit, GitHub, HTML."
+)
 @click.argument("results", type=click.Path(path_type=Path), metavar="RESULTS.JSON")
 @click.option("--format", "form", type=click.Choice(FORMS), default="table", show_default=True, help="Its form.")
 @click.option("-o", "--output", metavar="FILE", help="Write it there and not to stdout.")
@@ -156,15 +177,7 @@ def show_report(results: Path, form: str, output: str | None, say: Language, **t
     """
     if table["quiet"] and table["verbose"]:
         raise UsageError("--quiet and --verbose exclude each other")
-    from verify_attention.cli.gate import read_results  # noqa: PLC0415
-    from verify_attention.restored import restored  # noqa: PLC0415
-
     wanted = [Wanted(form, None if output == "-" else output)]
     check_files(wanted, results)
-    made = read_results(results)
-    try:
-        report = restored(made)
-    except ResultsError as error:
-        raise ResultsError(*(f"{results}: {line}" for line in error.lines)) from None
-    show(report, say, wanted, table, otherwise=())
+    show(stored_report(results), say, wanted, table, otherwise=())
     return 0

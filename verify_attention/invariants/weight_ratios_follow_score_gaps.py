@@ -99,6 +99,7 @@ INVARIANT = Invariant(
     applies=one_key,
     where="a row has at least two keys",
     own_limit=True,
+    vacuous="no row has a second key to compare",
     sides=sides,
     faults=(
         Fault("powers of two stand for exponentials", CORE.but(softmax=base_two)),

@@ -17,13 +17,19 @@ HEADINGS = ("variant", "acts on", *CLAIMS.values(), "why")
 
 def _lines(rows: Sequence[Row], say: Language) -> list[tuple[str, ...]]:
     return [
-        (row.name, _stages(row, say), *(told(row.cells[claim], say) for claim in CLAIMS), say.told(row.why))
+        (row.name, _stages(row, say), *(told(row.cells[claim], say) for claim in CLAIMS), because(row, say))
         for row in rows
     ]
 
 
 def _stages(row: Row, say: Language) -> str:
     return ", ".join(map(say, row.stage.split(", ")))
+
+
+def because(row: Row, say: Language = ENGLISH) -> str:
+    """Return why a K bias fares so; the catalogue has it as the feature says it, with no capital letter."""
+    said = row.why[:1].lower() + row.why[1:]
+    return next((told for one in (row.why, said) if (told := say.told(one)) != one), row.why)
 
 
 def told(cell: Cell, say: Language = ENGLISH) -> str:
@@ -64,12 +70,12 @@ def rich(rows: Sequence[Row], width: int, color: bool, say: Language = ENGLISH) 
         styles = ("bold red" if cell.wrong else colours.get(cell.verdict, "default") for cell in found)
         cells = [Text(told(cell, say), style=style) for cell, style in zip(found, styles, strict=True)]
         if wide:
-            grid.add_row(row.name, _stages(row, say), *cells, say.told(row.why))
+            grid.add_row(row.name, _stages(row, say), *cells, because(row, say))
         else:
             grid.add_row(row.name, *cells)
     screen.print(grid)
     if not wide:
         screen.print()
         for row in rows:
-            screen.print(f"{row.name}: {say.told(row.why)}")
+            screen.print(f"{row.name}: {because(row, say)}")
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"

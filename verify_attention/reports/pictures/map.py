@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from verify_attention.boundaries import CLAIMS, Row
 from verify_attention.languages import Language
-from verify_attention.reports.boundaries import told
+from verify_attention.reports.boundaries import because, told
 from verify_attention.reports.pictures.canvas import Picture
 from verify_attention.wording import printable
 
@@ -69,7 +69,7 @@ def _draw(rows: Sequence[Row], title: str, say: Language, figure: Figure) -> Non
             ink = "white" if cell.wrong else "black"
             axes.text(left + 0.2, middle, sign, ha="center", va="center", color=ink, size=9)
             axes.text(left + 0.34, middle, told(cell, say), va="center", color=ink)
-        reason = _folded(say.told(row.why))
+        reason = _folded(because(row, say))
         axes.text(names + CELL * len(CLAIMS) + 0.15, middle, reason, va="center", size=7, linespacing=1.15)
 
 
