@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verify_attention.model import ABOUT_OTHERS, BROKEN, FLOAT64, Case, CaseReport, Finding, Report, Status
+from verify_attention.model import BROKEN, FLOAT64, Case, CaseReport, Finding, Report, Status
 from verify_attention.reports.figures import (
     COLOURS,
     MOST_REASONS,
@@ -26,6 +26,7 @@ from verify_attention.reports.figures import (
     verdict_line,
     why_skipped,
 )
+from verify_attention.reports.ranking import alike_once, broken_first, gravest, largest, never_checked, not_applicable
 
 MOST_BROKEN = 20
 MOST_PUBLISHED = 3
@@ -66,19 +67,12 @@ def _word(finding: Finding) -> Text:
 
 def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Report, most: int | None) -> None:
     """Say of each finding that broke what, where, why, and how to repeat it: the first on each claim first."""
-    seen: Counter[str] = Counter()
-    ranked = []
-    for case, finding in findings:
-        if finding.status in BROKEN or finding.contradicted:
-            ranked.append((SEVERITY.index(finding.status), seen[finding.invariant], case, finding))
-            seen[finding.invariant] += 1
-    broken = sorted(ranked, key=lambda entry: entry[:2])
-    told: set[str] = set()
-    if most is not None:  # one mistake makes everything crash alike
-        broken = [entry for entry in broken if entry[3].status != "crashed" or not _told(entry[3].reason or "", told)]
-        if len(broken) < len(ranked):
-            screen.print(f"{len(ranked) - len(broken):,} more like the crashes that follow\n")
-    for _, _, case, finding in broken[:most]:
+    broken = everything = broken_first(findings)
+    if most is not None:
+        broken = alike_once(everything)
+        if len(broken) < len(everything):
+            screen.print(f"{len(everything) - len(broken):,} more like the crashes that follow\n")
+    for case, finding in broken[:most]:
         screen.print(_word(finding) + Text(f"  {finding.invariant} on {case.id}"), soft_wrap=True)
         if finding.reason is not None:
             screen.print(f"  {finding.reason}", soft_wrap=True)
@@ -90,13 +84,6 @@ def _broken(screen: Console, findings: list[tuple[Case, Finding]], report: Repor
         screen.print(f"  again: {again(case, finding, report)}\n", soft_wrap=True)
     if most is not None and len(broken) > most:
         screen.print(f"… and {len(broken) - most:,} more; --verbose shows all\n")
-
-
-def _told(reason: str, told: set[str]) -> bool:
-    """Say whether a reason was told before, and tell it."""
-    before = reason in told
-    told.add(reason)
-    return before
 
 
 def _table(*columns: str) -> Table:
@@ -116,40 +103,20 @@ def _invariants(findings: list[tuple[Case, Finding]]) -> Table:
     for _, finding in findings:
         by_invariant[finding.invariant].append(finding)
     table = _table("invariant", "status", "checked", "deviation", "limit")
-    asked = (group for group in by_invariant.values() if not all(map(_not_applicable, group)))
-    rows = sorted(asked, key=lambda group: min(SEVERITY.index(_gravest(group).status), len(BROKEN)))
+    asked = (group for group in by_invariant.values() if not all(map(not_applicable, group)))
+    rows = sorted(asked, key=lambda group: min(SEVERITY.index(gravest(group).status), len(BROKEN)))
     for group in rows:
-        gravest = _gravest(group)
+        found = gravest(group)
         checked = sum(finding.checked for finding in group)
-        worst = _largest(group)
+        worst = largest(group)
         table.add_row(
-            gravest.invariant,
-            _word(gravest),
+            found.invariant,
+            _word(found),
             f"{checked} of {len(group)}",
             figure(worst.deviation if worst else None),
             figure(worst.limit if worst else None),
         )
     return table
-
-
-def _not_applicable(finding: Finding) -> bool:
-    return finding.status == "skipped" and kind_of(finding.reason or "") == "not applicable"
-
-
-def _gravest(group: list[Finding]) -> Finding:
-    return min(group, key=lambda finding: SEVERITY.index(finding.status))
-
-
-def _largest(group: list[Finding]) -> Finding | None:
-    """Return the finding with the largest deviation in its limits; controls and large numbers are meant to be off."""
-    claims = [finding for finding in group if finding.checked and finding.expected == "holds"]
-    return max(claims, key=_in_limits, default=None)
-
-
-def _in_limits(finding: Finding) -> float:
-    if finding.deviation is None or finding.limit is None or np.isnan(finding.deviation):
-        return np.inf
-    return finding.deviation / finding.limit if finding.limit else np.inf * (finding.deviation > 0)
 
 
 def _every_finding(findings: list[tuple[Case, Finding]]) -> Text:
@@ -198,7 +165,7 @@ def _notes(screen: Console, report: Report) -> None:
     told = [finding for _, finding in report.findings() if finding.opinion is not None]
     if told:
         screen.print(exact_line(told))
-    never = _never_checked(report)
+    never = never_checked(report)
     if never:
         screen.print(f"Never really checked: {', '.join(never)}")
     published = sorted((entry for entry in report.cases if entry.case.published is not None), key=_reproduced)
@@ -208,16 +175,6 @@ def _notes(screen: Console, report: Report) -> None:
         more = Counter(map(_reproduced, published[MOST_PUBLISHED:]))
         said = ", ".join(f"{number:,} {words}" for words, number in more.items())
         screen.print(f"… and {counted(len(published) - MOST_PUBLISHED, 'more case')} with printed numbers, {said}")
-
-
-def _never_checked(report: Report) -> list[str]:
-    """Return the claims that no case checked; those about other implementations are not missing from the core's run."""
-    checked: dict[str, bool] = {}
-    for _, finding in report.findings():
-        if finding.reason == ABOUT_OTHERS:
-            continue
-        checked[finding.invariant] = checked.get(finding.invariant, False) or finding.checked
-    return [invariant for invariant, once in checked.items() if not once]
 
 
 def _reproduced(entry: CaseReport) -> str:
