@@ -75,7 +75,9 @@ def _table(entry: CaseReport, arrays: dict[str, dict[Condition, Array]], say: La
             where = say("head {head}, row {row}", head=place[0], row=place[1])
             lines.insert(0, el("tr", el("th", where, scope="rowgroup", colspan=1 + len(arrays)), class_="place"))
         bodies.append(el("tbody", *lines))
-    return scrolling(el("table", el("caption", label), el("thead", top), *bodies, class_="figure"), label)
+    return scrolling(
+        el("table", el("caption", label), el("thead", top), *bodies, class_="figure"), f"{label}: {entry.case.id}"
+    )
 
 
 def _width(shown: dict[Condition, Array], places: list[tuple[int, int]]) -> int:
@@ -154,7 +156,9 @@ def _summaries(entry: CaseReport, shown: list[str], say: Language) -> Markup:
             told = map(_written, _extremes(entry.conditions[condition][name]))
             cells = (el("td", _heading(name, say)), *(el("td", number, class_="n") for number in told))
             lines.append(el("tr", el("th", names[condition], scope="row"), *cells))
-    return scrolling(el("table", el("caption", label), el("thead", head), el("tbody", *lines)), label)
+    return scrolling(
+        el("table", el("caption", label), el("thead", head), el("tbody", *lines)), f"{label}: {entry.case.id}"
+    )
 
 
 def _extremes(stored: Any) -> tuple[float, float, float]:

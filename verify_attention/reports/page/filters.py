@@ -27,13 +27,13 @@ def filter_form(report: Report, invariants: Iterable[str], features: Iterable[st
     )
     named = [(name, name) for name in invariants]
     featured = [(name, feature_name(name, say)) for name in features]
-    text = void("input", type="search", name="text", autocomplete="off", spellcheck="false")
+    text = void("input", type="search", name="text", id="filter-text", autocomplete="off", spellcheck="false")
     return el(
         "form",
         el("fieldset", el("legend", say("Status")), *boxes),
-        el("label", el("span", say("Invariant")), _choice("invariant", say("all invariants"), named)),
-        el("label", el("span", say("Feature")), _choice("feature", say("all features"), featured)),
-        el("label", el("span", say("Text in id or tags")), text),
+        _labelled(say("Invariant"), "invariant", _choice("invariant", say("all invariants"), named)),
+        _labelled(say("Feature"), "feature", _choice("feature", say("all features"), featured)),
+        _labelled(say("Text in id or tags"), "text", text),
         el("button", say("Show all"), type="reset"),
         id="filters",
         class_="js-only",
@@ -48,6 +48,10 @@ def filter_form(report: Report, invariants: Iterable[str], features: Iterable[st
     )
 
 
+def _labelled(label: str, name: str, control: Markup) -> Markup:
+    return el("div", el("label", label, for_=f"filter-{name}"), control)
+
+
 def _choice(name: str, everything: str, options: Iterable[tuple[str, str]]) -> Markup:
     choices = (el("option", word, value=value) for value, word in options)
-    return el("select", el("option", everything, value=""), *choices, name=name)
+    return el("select", el("option", everything, value=""), *choices, name=name, id=f"filter-{name}")

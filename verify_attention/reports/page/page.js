@@ -98,17 +98,16 @@ addEventListener("DOMContentLoaded", () => {
     if (one.element.hidden) restore(new URLSearchParams());
     fill(one);
     one.element.open = true;
-    let target = document.getElementById(place) ?? one.element;
+    const target = document.getElementById(place) ?? one.element, whole = target === one.element;
     if (target.hidden) restore(new URLSearchParams());
     target.closest("details.skipped")?.setAttribute("open", "");
     document.querySelector(".marked")?.classList.remove("marked");
-    if (target === one.element) target = target.querySelector("summary");
-    else {
+    if (!whole) {
       target.classList.add("marked");
       target.tabIndex = -1;
     }
-    const show = () => target.scrollIntoView({ block: target.matches("summary") ? "start" : "center" });
-    target.focus({ preventScroll: true });
+    const show = () => target.scrollIntoView({ block: whole ? "start" : "center" });
+    (whole ? target.querySelector("summary") : target).focus({ preventScroll: true });
     show();
     requestAnimationFrame(show); // what is above has its true height only now
   }
@@ -183,5 +182,5 @@ addEventListener("DOMContentLoaded", () => {
   matchMedia("print").addEventListener("change", (event) => (event.matches ? unfold() : refold()));
 
   apply();
-  follow();
+  addEventListener("load", follow); // a browser that goes to a fragment takes the focus away until then
 });
