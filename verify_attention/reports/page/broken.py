@@ -50,7 +50,7 @@ def _sides(finding: Finding, say: Language) -> Markup:
         (say("Left side"), repr(worst.left)),
         (say("Right side"), repr(worst.right)),
         (say("Where"), say.told(str(worst))),
-        (say("Deviation"), f"{figure(finding.deviation)} · {say('limit {limit}', limit=figure(finding.limit))}"),
+        (say("Deviation"), f"{figure(finding.deviation)} · {say('limit')} {figure(finding.limit)}"),
     ]
     return el("div", facts(pairs, "sides"), of_finding(finding), class_="evidence")
 

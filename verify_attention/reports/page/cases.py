@@ -14,12 +14,12 @@ import numpy as np
 
 from verify_attention.languages import Language
 from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status
-from verify_attention.reports.figures import SEVERITY, again, figure, why_skipped
+from verify_attention.reports.figures import SEVERITY, WORDS, again, figure
 from verify_attention.reports.page.broken import command, hint, opinion
 from verify_attention.reports.page.conditions import figures
 from verify_attention.reports.page.feature_map import PLAIN
 from verify_attention.reports.page.markup import Markup, case_id, el, encoded, finding_id, join, pill, scrolling, worded
-from verify_attention.reports.page.overview import Facts, facts
+from verify_attention.reports.page.overview import Facts, facts, why_skipped
 from verify_attention.reports.page.scale import in_words, of_finding
 from verify_attention.reports.ranking import gravest
 
@@ -50,17 +50,8 @@ def folded_case(entry: CaseReport, places: dict[str, int], report: Report, say: 
 
 def _tally(entry: CaseReport, say: Language) -> Markup:
     counts = Counter(finding.status for finding in entry.findings)
-    words = (f"{counts[status]} {say(_WORDS[status])}" for status in SEVERITY if counts[status])
+    words = (f"{say(WORDS[status])} {counts[status]}" for status in SEVERITY if counts[status])
     return el("span", " · ".join(words), class_="tally")
-
-
-_WORDS = {
-    "pass": "pass",
-    "fail": "fail",
-    "inconclusive": "inconclusive",
-    "skipped": "skipped",
-    "crashed": "crashed",
-}
 
 
 def _inside(entry: CaseReport, places: dict[str, int], report: Report, say: Language) -> Markup:
@@ -142,7 +133,7 @@ def _skipped(case: Case, skipped: list[Finding], places: dict[str, int], say: La
         el("li", say.told(reason), ": ", join(_name(case, finding, places) for finding in group))
         for reason, group in by_reason.items()
     )
-    line = say("{number} skipped: {why}", number=len(skipped), why=say.told(why_skipped(skipped)))
+    line = f"{say(WORDS['skipped'])} {len(skipped)}: {why_skipped(skipped, say)}"
     return el("details", el("summary", line), el("ul", *items), class_="skipped")
 
 

@@ -68,7 +68,7 @@ def _row(group: Sequence[Finding], say: Language) -> Markup:
         "tr",
         el("th", link, el("span", claim_of(found.invariant, say), class_="what"), scope="row"),
         el("td", pill(found.status, say)),
-        el("td", say("{checked} of {total}", checked=f"{checked:,}", total=f"{len(group):,}"), class_="n"),
+        el("td", f"{checked:,} / {len(group):,}", class_="n"),
         el("td", in_words(deviation, say), class_="n"),
         el("td", scale(deviation, limit)),
         el("td", figure(limit), class_="n"),
@@ -82,7 +82,7 @@ def _never(groups: Sequence[Sequence[Finding]], say: Language) -> Markup:
         why = Counter(finding.reason or "" for finding in group).most_common(1)[0][0]
         name = el("a", group[0].invariant, href=filtered(invariant=group[0].invariant))
         items.append(el("div", el("dt", name), el("dd", say.told(why))))
-    title = el("h3", say("Never really checked: {number}", number=len(groups)))
+    title = el("h3", say("Claims that were never really checked: {number}", number=len(groups)))
     told = say("Nothing is shown of these claims here. The reason that most cases have:")
     return join([title, el("p", told, class_="muted"), el("dl", *items, class_="never")])
 

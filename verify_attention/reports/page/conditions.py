@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,8 @@ def _table(entry: CaseReport, arrays: dict[str, dict[Condition, Array]], say: La
 
 def _width(shown: dict[Condition, Array], places: list[tuple[int, int]]) -> int:
     """Return how wide the numbers are that stand below each other."""
-    return max(len(_written(number)) for array in shown.values() for place in places for number in array[place])
+    numbers = (number for array in shown.values() for place in places for number in array[place].tolist())
+    return max(len(_written(number)) for number in numbers)
 
 
 def _cell(numbers: list[float], span: tuple[float, float], quantity: str, width: int) -> Markup:
@@ -106,7 +108,7 @@ def _bars(numbers: list[float], span: tuple[float, float], quantity: str) -> Mar
     drawn, hidden = [], []
     for index, number in enumerate(numbers):
         left = index * (BAR + GAP)
-        if np.isfinite(number):
+        if math.isfinite(number):
             drawn.append(f"M{left} {zero:g}v{-number * unit:.1f}h{BAR}V{zero:g}z")
         else:
             hidden.append(f"M{left + 2} {zero - 3:g}l6 6m0-6l-6 6")
@@ -120,9 +122,9 @@ def _bars(numbers: list[float], span: tuple[float, float], quantity: str) -> Mar
 
 
 def _written(number: float) -> str:
-    if np.isneginf(number):
-        return "−∞"
-    return f"{number:.6g}" if np.isfinite(number) else "NaN" if np.isnan(number) else "∞"
+    if math.isfinite(number):
+        return f"{number:.6g}"
+    return "NaN" if math.isnan(number) else "∞" if number > 0 else "−∞"
 
 
 def _differences(arrays: dict[str, dict[Condition, Array]], say: Language) -> Markup | None:

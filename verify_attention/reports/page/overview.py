@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable
 
 from verify_attention.languages import Language
 from verify_attention.model import BROKEN, Finding, Report
-from verify_attention.reports.figures import SEVERITY, exact_line, why_skipped
+from verify_attention.reports.figures import SEVERITY, exact_line, kind_of
 from verify_attention.reports.page.markup import Markup, el, filtered, join, pill
 
 Facts = list[tuple[str, str]]
@@ -39,25 +41,22 @@ def facts(pairs: Facts, css: str = "facts") -> Markup:
 def _verdict(report: Report, findings: list[Finding], say: Language) -> Markup:
     broken = sum(finding.status in BROKEN or finding.contradicted for finding in findings)
     checked = sum(finding.checked for finding in findings)
-    cases = say("1 case") if len(report.cases) == 1 else say("{number} cases", number=f"{len(report.cases):,}")
-    equations = say("1 equation") if checked == 1 else say("{number} equations", number=f"{checked:,}")
+    numbers = {"equations": f"{checked:,}", "cases": f"{len(report.cases):,}"}
     if broken == 1:
-        sentence = say(
-            "1 finding is not as its case expects: {equations} really checked in {cases}.",
-            equations=equations,
-            cases=cases,
+        told = say(
+            "1 finding is not as its case expects: {equations} equations really checked in {cases} cases.", **numbers
         )
     elif broken:
-        sentence = say(
-            "{broken} findings are not as their cases expect: {equations} really checked in {cases}.",
-            broken=f"{broken:,}",
-            equations=equations,
-            cases=cases,
+        numbers["broken"] = f"{broken:,}"
+        told = say(
+            "{broken} findings are not as their cases expect: {equations} equations really checked in {cases} cases.",
+            **numbers,
         )
     elif checked:
-        sentence = say("All as expected: {equations} really checked in {cases}.", equations=equations, cases=cases)
+        told = say("All as expected: {equations} equations really checked in {cases} cases.", **numbers)
     else:
-        sentence = say("Nothing was shown: no equation was really checked in {cases}.", cases=cases)
+        told = say("Nothing was shown: no equation was really checked in {cases} cases.", **numbers)
+    sentence = re.sub(r"\b1 (equation|case)s\b", r"1 \1", told)
     kind = "bad" if broken else "good" if checked else "nothing"
     return el("h2", sentence, id="verdict-title", class_=kind)
 
@@ -73,8 +72,7 @@ def _counts(findings: list[Finding], say: Language) -> Markup:
     against = sum(finding.contradicted for finding in findings)
     if against:
         items.append(el("li", el("b", f"{against:,}"), " ", say("pass against the mathematics")))
-    why = say.told(why_skipped(findings))
-    skipped = el("p", say("Skipped: {why}", why=why), class_="muted") if counts["skipped"] else None
+    skipped = el("p", say("Skipped:"), " ", why_skipped(findings, say), class_="muted") if counts["skipped"] else None
     return join([el("ul", *items, class_="counts"), skipped])
 
 
@@ -89,3 +87,16 @@ def _judged(report: Report, say: Language) -> Facts:
         (say("Environment"), where),
         (say("Tool"), f"verify-attention {report.version}"),
     ]
+
+
+def why_skipped(findings: Iterable[Finding], say: Language) -> str:
+    """Return the skipped findings by the kind of their reason: `vacuous 12 · not applicable 3`."""
+    words = {
+        "vacuous": say("vacuous"),
+        "not claimed": say("not claimed"),
+        "not offered": say("not offered"),
+        "not shown": say("not shown"),
+        "not applicable": say("not applicable"),
+    }
+    kinds = Counter(kind_of(finding.reason or "") for finding in findings if finding.status == "skipped")
+    return " · ".join(f"{words[kind]} {count:,}" for kind, count in kinds.most_common())
