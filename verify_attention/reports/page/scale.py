@@ -58,7 +58,7 @@ def legend(say: Language) -> Markup:
     """Say how the drawings are read."""
     example = scale(3e-10, 1e-12, 2e-15)
     told = say(
-        "Deviations are drawn on a logarithmic scale from 1e-18 to 100: the line is the limit, the dotted line the "
-        "rounding bound, a ring at the left end an exact zero."
+        "Drawn on a logarithmic scale, 1e-18 to 100: the deviation as a bar (a ring: exactly 0), the limit as a line, "
+        "the rounding bound dotted."
     )
     return el("p", example, " ", told, class_="legend")
