@@ -289,7 +289,7 @@ def test_the_map_counts_statuses_and_what_was_observed(small):
 def test_large_cases_say_their_size_and_what_is_stored():
     page = render(replace(pages.small_report(), cases=pages.large_case()))
     shown = "".join(Tree(page).text)
-    assert "1 heads × 1 query rows × 3 keys: results.json has the shape, smallest, largest, mean and digest" in shown
+    assert "1 head × 1 query row × 3 keys: results.json has the shape, smallest, largest, mean and digest" in shown
     assert "no biasscores-1.52.50.25" in shown
     assert "too many for bars; results.json has every number" in shown
     assert "Largest difference of weights: 0.5 between no bias and K bias, 0.0 between" in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from verify_attention.languages import Language
 from verify_attention.model import Case, Finding, Report, Worst
 from verify_attention.reports.figures import again, figure, verdict_line
-from verify_attention.reports.page.markup import Markup, el, filtered, finding_id, join, pill
+from verify_attention.reports.page.markup import Markup, as_said, el, filtered, finding_id, join, pill
 from verify_attention.reports.page.overview import Facts, facts
 from verify_attention.reports.page.scale import of_finding
 from verify_attention.reports.ranking import alike_once, broken_first
@@ -34,7 +34,7 @@ def _told(case: Case, finding: Finding, report: Report, say: Language) -> Markup
     return join(
         [
             el("h3", pill(finding.status, say), " ", place),
-            el("p", say.told(finding.reason)) if finding.reason else None,
+            el("p", as_said(finding.reason, say)) if finding.reason else None,
             _sides(finding, say) if finding.worst else None,
             opinion(finding, say),
             hint(finding, say),
@@ -49,7 +49,7 @@ def _sides(finding: Finding, say: Language) -> Markup:
     pairs: Facts = [
         (say("Left side"), repr(worst.left)),
         (say("Right side"), repr(worst.right)),
-        (say("Where"), say.told(str(worst))),
+        (say("Where"), as_said(str(worst), say)),
         (say("Deviation"), f"{figure(finding.deviation)} · {say('limit')} {figure(finding.limit)}"),
     ]
     return el("div", facts(pairs, "sides"), of_finding(finding), class_="evidence")
@@ -57,7 +57,7 @@ def _sides(finding: Finding, say: Language) -> Markup:
 
 def opinion(finding: Finding, say: Language) -> Markup | None:
     """Say what exact arithmetic makes of it, where it was asked."""
-    return el("p", say.told(verdict_line(finding)), class_="opinion") if finding.opinion else None
+    return el("p", as_said(verdict_line(finding), say), class_="opinion") if finding.opinion else None
 
 
 def hint(finding: Finding, say: Language) -> Markup | None:

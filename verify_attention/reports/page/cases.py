@@ -18,7 +18,18 @@ from verify_attention.reports.figures import SEVERITY, WORDS, again, figure
 from verify_attention.reports.page.broken import command, hint, opinion
 from verify_attention.reports.page.conditions import figures
 from verify_attention.reports.page.feature_map import PLAIN
-from verify_attention.reports.page.markup import Markup, case_id, el, encoded, finding_id, join, pill, scrolling, worded
+from verify_attention.reports.page.markup import (
+    Markup,
+    as_said,
+    case_id,
+    el,
+    encoded,
+    finding_id,
+    join,
+    pill,
+    scrolling,
+    worded,
+)
 from verify_attention.reports.page.overview import Facts, facts, why_skipped
 from verify_attention.reports.page.scale import in_words, of_finding
 from verify_attention.reports.ranking import gravest
@@ -108,7 +119,7 @@ def _findings(case: Case, told: list[Finding], places: dict[str, int], say: Lang
 
 def _row(case: Case, finding: Finding, places: dict[str, int], say: Language) -> Markup:
     name = el("button", finding.invariant, type="button", popovertarget=f"claim-{encoded(finding.invariant)}")
-    reason = el("p", say.told(finding.reason)) if finding.reason else None
+    reason = el("p", as_said(finding.reason, say)) if finding.reason else None
     return el(
         "tr",
         el("td", pill(finding.status, say)),
@@ -130,7 +141,7 @@ def _skipped(case: Case, skipped: list[Finding], places: dict[str, int], say: La
     for finding in skipped:
         by_reason.setdefault(finding.reason or "", []).append(finding)
     items = (
-        el("li", say.told(reason), ": ", join(_name(case, finding, places) for finding in group))
+        el("li", as_said(reason, say), ": ", join(_name(case, finding, places) for finding in group))
         for reason, group in by_reason.items()
     )
     line = f"{say(WORDS['skipped'])} {len(skipped)}: {why_skipped(skipped, say)}"

@@ -9,7 +9,7 @@ from verify_attention.languages import Language
 from verify_attention.model import BROKEN, Finding, Report
 from verify_attention.plugins import invariants
 from verify_attention.reports.figures import SEVERITY, figure
-from verify_attention.reports.page.markup import Markup, el, encoded, filtered, join, pill, scrolling
+from verify_attention.reports.page.markup import Markup, as_said, el, encoded, filtered, join, pill, scrolling
 from verify_attention.reports.page.scale import in_words, scale
 from verify_attention.reports.ranking import gravest, largest
 
@@ -81,7 +81,7 @@ def _never(groups: Sequence[Sequence[Finding]], say: Language) -> Markup:
     for group in groups:
         why = Counter(finding.reason or "" for finding in group).most_common(1)[0][0]
         name = el("a", group[0].invariant, href=filtered(invariant=group[0].invariant))
-        items.append(el("div", el("dt", name), el("dd", say.told(why))))
+        items.append(el("div", el("dt", name), el("dd", as_said(why, say))))
     title = el("h3", say("Claims that were never really checked: {number}", number=len(groups)))
     told = say("Nothing is shown of these claims here. The reason that most cases have:")
     return join([title, el("p", told, class_="muted"), el("dl", *items, class_="never")])

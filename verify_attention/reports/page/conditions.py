@@ -11,7 +11,7 @@ from verify_attention.languages import Language
 from verify_attention.model import Array, CaseReport, Condition
 from verify_attention.reports.article import CONDITION_NAMES, SHIFTED_NAMES
 from verify_attention.reports.figures import figure
-from verify_attention.reports.page.markup import Markup, el, join, scrolling
+from verify_attention.reports.page.markup import Markup, el, join, scrolling, singular
 from verify_attention.summary import Summary
 
 # Those that should weigh alike stand below each other.
@@ -28,7 +28,7 @@ def figures(entry: CaseReport, say: Language) -> Markup:
     if not shown:
         return el("p", say("The implementation showed no scores, weights or output of this case."))
     heads, rows, keys = entry.case.scores_shape
-    size = say("{heads} heads × {rows} query rows × {keys} keys", heads=heads, rows=rows, keys=keys)
+    size = singular(say("{heads} heads × {rows} query rows × {keys} keys", heads=heads, rows=rows, keys=keys))
     if any(isinstance(entry.conditions[condition][name], Summary) for condition in ORDER for name in shown):
         return join([el("p", _stored(size, say)), _summaries(entry, shown, say)])
     arrays = {name: {condition: entry.conditions[condition][name] for condition in ORDER} for name in shown}

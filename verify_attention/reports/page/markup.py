@@ -32,6 +32,17 @@ def text(value: str) -> Markup:
     return Markup(escape(value if value.isprintable() else printable(value, _LONGEST)))
 
 
+@lru_cache(maxsize=2**14)
+def as_said(result: str, say: Language) -> str:
+    """Return a text of the results in a language: many findings have the same."""
+    return say.told(result)
+
+
+def singular(message: str) -> str:
+    """Return an English message with `1 cases` as `1 case`; others have no such words."""
+    return re.sub(r"\b1 (case|equation|head|key|query row)s\b", r"1 \1", message)
+
+
 def join(children: Iterable[Child]) -> Markup:
     """Return children one after the other: markup as it is, texts escaped, nothing for None."""
     return Markup("".join(child if isinstance(child, Markup) else text(child) for child in children if child))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
 from verify_attention.languages import Language
 from verify_attention.model import BROKEN, Finding, Report
 from verify_attention.reports.figures import SEVERITY, exact_line, kind_of
-from verify_attention.reports.page.markup import Markup, el, filtered, join, pill
+from verify_attention.reports.page.markup import Markup, as_said, el, filtered, join, pill, singular
 
 Facts = list[tuple[str, str]]
 
@@ -18,7 +17,7 @@ def overview(report: Report, say: Language) -> Markup:
     """Say whether all is as expected, of what, and that this page only shows it."""
     findings = [finding for _, finding in report.findings()]
     told = [finding for finding in findings if finding.opinion is not None]
-    exact = [el("p", say.told(line)) for line in exact_line(told).splitlines()] if told else []
+    exact = [el("p", as_said(line, say)) for line in exact_line(told).splitlines()] if told else []
     shows = say("This page shows what the results say, and judges nothing. {command} judges them anew.")
     before, _, after = shows.partition("{command}")
     return el(
@@ -56,7 +55,7 @@ def _verdict(report: Report, findings: list[Finding], say: Language) -> Markup:
         told = say("All as expected: {equations} equations really checked in {cases} cases.", **numbers)
     else:
         told = say("Nothing was shown: no equation was really checked in {cases} cases.", **numbers)
-    sentence = re.sub(r"\b1 (equation|case)s\b", r"1 \1", told)
+    sentence = singular(told)
     kind = "bad" if broken else "good" if checked else "nothing"
     return el("h2", sentence, id="verdict-title", class_=kind)
 

@@ -68,12 +68,13 @@ addEventListener("DOMContentLoaded", () => {
     const folded = one.element.querySelector("noscript");
     folded.outerHTML = folded.textContent;
     for (const row of one.element.querySelectorAll("tr[id]")) {
-      const link = document.createElement("a");
+      const button = row.querySelector("button"), link = document.createElement("a");
+      button.title = document.getElementById(button.getAttribute("popovertarget")).querySelector("p").textContent;
       link.href = `#${row.id}`;
       link.className = "self";
       link.textContent = "#";
-      link.setAttribute("aria-label", `${words.link}: ${row.querySelector("button").textContent}`);
-      row.querySelector("button").after(link);
+      link.setAttribute("aria-label", `${words.link}: ${button.textContent}`);
+      button.after(link);
     }
     sift(one, wish());
   }
@@ -158,7 +159,7 @@ addEventListener("DOMContentLoaded", () => {
     if (link) link.closest("[popover]")?.hidePopover();
   });
   document.addEventListener("toggle", (event) => { if (event.target.open) { const one = by.get(event.target); if (one) fill(one); } }, true);
-  addEventListener("hashchange", follow);
+  addEventListener("hashchange", () => (location.hash ? follow() : restore(new URLSearchParams())));
 
   // On paper everything that is shown is open.
   let opened = null;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from urllib.parse import quote
 
 import pages
@@ -407,7 +406,3 @@ def test_axe_finds_what_is_planted(visit):
     page.evaluate("document.querySelector('h1').remove()")
     page.evaluate("document.querySelector('[for=filter-text]').remove()")
     assert {"color-contrast", "page-has-heading-one", "label"} <= {rule for rule, _ in axe(page)}
-
-
-def test_the_whole_is_the_size_that_is_claimed(file):
-    assert Path(file).stat().st_size < 5_000_000
