@@ -314,6 +314,25 @@ def test_only_the_first_rows_of_many_are_drawn():
     assert "The first 6 rows of 2 heads × 4 query rows × 3 keys; results.json has all." in page
 
 
+def test_an_exact_zero_has_a_ring_and_a_word_and_what_is_near_zero_a_bar(small):
+    told = dict(re.findall(r'<tr id="case-article/two-dimensions--([^"]+)"[^>]*>(.*?)</tr>', small, re.DOTALL))
+    zero, near = told["weights-sum-to-one"], told["scores-follow-the-formula"]
+    assert "0.0 <small>exactly</small>" in zero
+    assert "<circle" in zero
+    assert "<circle" not in near
+    assert "exactly" not in near
+    assert f'd="M0 5h{position(5.6e-17):g}v6H0z"' in near
+
+
+def test_each_case_has_the_statuses_of_its_findings_by_the_order_of_the_invariants(article):
+    tree = Tree(render(article), scripts=True)
+    order = [each["value"] for each in tree.all("option") if each["value"] in invariants()]
+    kept = [each["data-f"] for each in tree.all("details")]
+    told = [{finding.invariant: finding.status[0] for finding in entry.findings} for entry in article.cases]
+    assert kept == ["".join(statuses[name] for name in order) for statuses in told]
+    assert len(set(kept)) > 1
+
+
 def test_the_scale_is_logarithmic_and_ends():
     assert position(1e-18) == 0
     assert position(1e-8) == WIDTH / 2

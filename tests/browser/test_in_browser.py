@@ -233,11 +233,21 @@ def test_a_deep_link_is_followed_on_the_open_page_and_against_the_filter(visit, 
     assert shown(page) == counted(report)
 
 
+def test_going_back_takes_the_filter_away(visit, report):
+    page = visit()
+    page.locator("#features a").first.click()
+    page.wait_for_function("location.hash !== ''")
+    assert shown(page) != counted(report)
+    page.go_back()
+    page.wait_for_function("location.hash === ''")
+    assert shown(page) == counted(report)
+
+
 def test_unicode_and_encoded_addresses_lead_to_their_cases(visit, tmp_path):
     path = tmp_path / "other.html"
     path.write_text(render(pages.hostile_report()), encoding="utf-8")
     for case in ("日本語/場合", "a--b", "a b", pages.HOSTILE):
-        for address in (f"#{case_id(case)}", f"#{quote(case_id(case))}"):
+        for address in (f"#{case_id(case)}", f"#{quote(case_id(case), safe='')}"):
             page = visit(address, path=path)
             page.locator(f"[id='{case_id(case)}'][open]").wait_for()
 

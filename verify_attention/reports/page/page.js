@@ -96,7 +96,6 @@ addEventListener("DOMContentLoaded", () => {
   function go(place) {
     const id = place.split("--")[0], one = by.get(document.getElementById(id));
     if (!one) return;
-    if (one.element.hidden) restore(new URLSearchParams());
     fill(one);
     one.element.open = true;
     const target = document.getElementById(place) ?? one.element, whole = target === one.element;
