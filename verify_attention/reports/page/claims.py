@@ -94,8 +94,8 @@ def boxes(groups: Groups, say: Language) -> Markup:
 
 def _box(name: str, say: Language) -> Markup:
     known = invariants().get(name)
-    formula = el("p", el("code", known.formula)) if known else None
-    source = el("p", known.source, class_="muted") if known else None
+    formula = el("p", el("code", say(known.formula))) if known else None
+    source = el("p", say(known.source), class_="muted") if known else None
     more = el("a", say("all findings of this claim"), href=filtered(invariant=name))
     claim = el("p", claim_of(name, say) or say("This version does not know the claim."))
     return el("div", el("b", name), claim, formula, source, more, id=f"claim-{encoded(name)}", popover=True)
