@@ -282,6 +282,15 @@ def test_a_command_is_copied(visit):
     assert copied == "verify-attention run cases/two.yaml --select key-bias-leaves-weights --exact --no-output"
 
 
+def test_a_command_is_copied_where_the_clipboard_is_refused(visit):
+    page = visit()
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')) }")
+    page.locator("#broken .copy").first.click()
+    page.locator("#said", has_text="opied").wait_for(state="attached")
+    command = page.locator("#broken .command code").first.inner_text()
+    assert page.evaluate("getSelection().toString()") == command  # at least it is selected
+
+
 # --- keyboard
 
 
