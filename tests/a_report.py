@@ -13,10 +13,11 @@ import numpy as np
 from verify_attention.cases import build_case
 from verify_attention.languages import Language
 from verify_attention.model import CONDITIONS, CaseReport, Finding, Opinion, Report, Tolerance, UnderTest, Worst
-from verify_attention.reports import FORMS, render
+from verify_attention.reports import render
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
-ENDINGS = {"table": "txt", "markdown": "md", "junit": "xml", "github": "txt", "html": "html"}
+ENDINGS = {"table": "txt", "markdown": "md", "junit": "xml", "github": "txt"}
+FORMS = tuple(ENDINGS)  # the page has a golden file of its own
 EVIL = "a|b `c` <script>alert(1)</script> [x](javascript:y) ]]> %25 ::error::\r\nnext\x1b[31m"
 EXAMPLE = {"d_k": 2, "q": [1, 0], "keys": [[1, 0], [0, 1], [-1, 0]], "bQ": [0, 1], "bK": [3, -2]}
 

@@ -126,7 +126,7 @@ def test_arrays_that_do_not_go_together_are_one_line(tmp_path: Path, of_a_mistak
 # The forms
 
 
-@pytest.mark.parametrize("form", WRITTEN)
+@pytest.mark.parametrize("form", a_report.FORMS)
 @pytest.mark.parametrize("code", ["en", "ja"])
 def test_each_form_is_as_it_was_looked_at(form: str, code: str) -> None:
     wanted = a_report.golden(form, code).read_bytes().decode()

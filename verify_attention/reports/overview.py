@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,36 @@ def broken(report: Report) -> list[tuple[Case, Finding]]:
     return [(case, finding) for _, _, case, finding in sorted(ranked, key=lambda entry: entry[:2])]
 
 
+def alike_once(found: Iterable[tuple[Case, Finding]]) -> list[tuple[Case, Finding]]:
+    """Leave out crashes whose reason was told before: one mistake makes everything crash alike."""
+    told: set[str] = set()
+    kept = []
+    for case, finding in found:
+        if finding.status == "crashed":
+            if (finding.reason or "") in told:
+                continue
+            told.add(finding.reason or "")
+        kept.append((case, finding))
+    return kept
+
+
+def gravest(findings: Sequence[Finding]) -> Finding:
+    """Return the first finding with the worst status."""
+    return min(findings, key=lambda finding: SEVERITY.index(finding.status))
+
+
+def largest(findings: Sequence[Finding]) -> Finding | None:
+    """Return the finding with the largest deviation in its limits; controls and large numbers are meant to be off."""
+    claims = [finding for finding in findings if finding.checked and finding.expected == "holds"]
+    return max(claims, key=_in_limits, default=None)
+
+
+def _in_limits(finding: Finding) -> float:
+    if finding.deviation is None or finding.limit is None or np.isnan(finding.deviation):
+        return np.inf
+    return finding.deviation / finding.limit if finding.limit else np.inf * (finding.deviation > 0)
+
+
 @dataclass(frozen=True)
 class Claimed:
     """What became of one invariant: its findings, of which the gravest and the one nearest to its limit tell most."""
@@ -33,7 +63,7 @@ class Claimed:
     @property
     def gravest(self) -> Finding:
         """The worst that was found."""
-        return min(self.findings, key=lambda finding: SEVERITY.index(finding.status))
+        return gravest(self.findings)
 
     @property
     def checked(self) -> int:
@@ -42,9 +72,8 @@ class Claimed:
 
     @property
     def largest(self) -> Finding | None:
-        """The largest deviation in its limits; controls and large numbers are meant to be off."""
-        claims = [finding for finding in self.findings if finding.checked and finding.expected == "holds"]
-        return max(claims, key=_in_limits, default=None)
+        """The finding that is nearest to its limit, or farthest beyond it."""
+        return largest(self.findings)
 
     @property
     def asked(self) -> bool:
@@ -53,12 +82,6 @@ class Claimed:
             finding.status == "skipped" and kind_of(finding.reason or "") == "not applicable"
             for finding in self.findings
         )
-
-
-def _in_limits(finding: Finding) -> float:
-    if finding.deviation is None or finding.limit is None or np.isnan(finding.deviation):
-        return np.inf
-    return finding.deviation / finding.limit if finding.limit else np.inf * (finding.deviation > 0)
 
 
 def by_invariant(report: Report) -> list[Claimed]:

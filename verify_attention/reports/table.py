@@ -13,7 +13,7 @@ from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import Report, Status
 from verify_attention.reports import bars
 from verify_attention.reports.figures import COLOURS, WORDS, again, figure, verdict_line
-from verify_attention.reports.overview import broken, by_invariant
+from verify_attention.reports.overview import alike_once, broken, by_invariant
 from verify_attention.reports.telling import notes, summary, why
 
 MOST_BROKEN = 20
@@ -68,9 +68,8 @@ def _word(status: Status, say: Language) -> Text:
 def _broken(screen: Console, report: Report, most: int | None, say: Language) -> None:
     """Say of each finding that broke what, where, why, and how to repeat it: the first on each claim first."""
     found = every = broken(report)
-    told: set[str] = set()
-    if most is not None:  # one mistake makes everything crash alike
-        found = [pair for pair in every if pair[1].status != "crashed" or not _told(pair[1].reason or "", told)]
+    if most is not None:
+        found = alike_once(every)
         if len(found) < len(every):
             screen.print(say("{count} more like the crashes that follow", count=f"{len(every) - len(found):,}") + "\n")
     for case, finding in found[:most]:
@@ -81,13 +80,6 @@ def _broken(screen: Console, report: Report, most: int | None, say: Language) ->
         screen.print()
     if most is not None and len(found) > most:
         screen.print(say("… and {count} more; --verbose shows all", count=f"{len(found) - most:,}") + "\n")
-
-
-def _told(reason: str, told: set[str]) -> bool:
-    """Say whether a reason was told before, and tell it."""
-    before = reason in told
-    told.add(reason)
-    return before
 
 
 def _invariants(report: Report, say: Language) -> Table:

@@ -1,0 +1,101 @@
+"""The verdict in one sentence, the counts, what was judged and where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from verify_attention.languages import Language
+from verify_attention.model import BROKEN, Finding, Report
+from verify_attention.reports.figures import SEVERITY, exact_lines, kind_of
+from verify_attention.reports.page.markup import Markup, el, filtered, join, pill, singular
+
+Facts = list[tuple[str, str]]
+
+
+def overview(report: Report, say: Language) -> Markup:
+    """Say whether all is as expected, of what, and that this page only shows it."""
+    findings = [finding for _, finding in report.findings()]
+    told = [finding for finding in findings if finding.opinion is not None]
+    exact = [el("p", line) for line in exact_lines(told, say)] if told else []
+    shows = say("This page shows what the results say, and judges nothing. {command} judges them anew.")
+    before, _, after = shows.partition("{command}")
+    return el(
+        "section",
+        _verdict(report, findings, say),
+        _counts(findings, say),
+        *exact,
+        facts(_judged(report, say)),
+        el("p", before, el("code", "verify-attention gate results.json"), after, class_="muted"),
+        id="verdict",
+        aria_labelledby="verdict-title",
+    )
+
+
+def facts(pairs: Facts, css: str = "facts") -> Markup:
+    """Return names and what they are."""
+    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in pairs), class_=css)
+
+
+def _verdict(report: Report, findings: list[Finding], say: Language) -> Markup:
+    broken = sum(finding.status in BROKEN or finding.contradicted for finding in findings)
+    checked = sum(finding.checked for finding in findings)
+    numbers = {"equations": f"{checked:,}", "cases": f"{len(report.cases):,}"}
+    if broken == 1:
+        told = say(
+            "1 finding is not as its case expects: {equations} equations really checked in {cases} cases.", **numbers
+        )
+    elif broken:
+        numbers["broken"] = f"{broken:,}"
+        told = say(
+            "{broken} findings are not as their cases expect: {equations} equations really checked in {cases} cases.",
+            **numbers,
+        )
+    elif checked:
+        told = say("All as expected: {equations} equations really checked in {cases} cases.", **numbers)
+    else:
+        told = say("Nothing was shown: no equation was really checked in {cases} cases.", **numbers)
+    sentence = singular(told)
+    kind = "bad" if broken else "good" if checked else "nothing"
+    return el("h2", sentence, id="verdict-title", class_=kind)
+
+
+def _counts(findings: list[Finding], say: Language) -> Markup:
+    counts = Counter(finding.status for finding in findings)
+    items = [
+        el("li", el("b", "0"), " ", pill(status, say), class_="none")
+        if not counts[status]
+        else el("li", el("a", el("b", f"{counts[status]:,}"), " ", pill(status, say), href=filtered(status=status)))
+        for status in SEVERITY
+    ]
+    against = sum(finding.contradicted for finding in findings)
+    if against:
+        items.append(el("li", el("b", f"{against:,}"), " ", say("pass against the mathematics")))
+    skipped = el("p", say("Skipped:"), " ", why_skipped(findings, say), class_="muted") if counts["skipped"] else None
+    return join([el("ul", *items, class_="counts"), skipped])
+
+
+def _judged(report: Report, say: Language) -> Facts:
+    own, tolerance = report.implementation, report.tolerance
+    inside = "" if own.computes_in == own.dtype else f" ({say('computed in {dtype}', dtype=own.computes_in)})"
+    where = ", ".join(f"{name} {value}" for name, value in report.environment.items())
+    return [
+        (say("Judged"), say("{name}, version {version}", name=own.name, version=own.version)),
+        (say("Numbers"), own.dtype + inside),
+        (say("Tolerance"), f"rtol {tolerance.rtol!r}, atol {tolerance.atol!r}"),
+        (say("Environment"), where),
+        (say("Tool"), f"verify-attention {report.version}"),
+    ]
+
+
+def why_skipped(findings: Iterable[Finding], say: Language) -> str:
+    """Return the skipped findings by the kind of their reason: `vacuous 12 · not applicable 3`."""
+    words = {
+        "vacuous": say("vacuous"),
+        "not claimed": say("not claimed"),
+        "not offered": say("not offered"),
+        "not shown": say("not shown"),
+        "not applicable": say("not applicable"),
+    }
+    kinds = Counter(kind_of(finding.reason or "") for finding in findings if finding.status == "skipped")
+    return " · ".join(f"{words[kind]} {count:,}" for kind, count in kinds.most_common())
