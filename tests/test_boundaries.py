@@ -201,8 +201,8 @@ def test_what_rounding_alone_may_do_is_not_said_to_break() -> None:
     ],
 )
 def test_a_cell_in_words(held: int, broke: tuple[float, ...], rounded: tuple[float, ...], words: str) -> None:
-    assert str(Cell(held, broke, rounded)) == words
-    assert str(Cell(held, broke, rounded, ("something",))) == "not as expected"
+    assert reports.told(Cell(held, broke, rounded)) == words
+    assert reports.told(Cell(held, broke, rounded, ("something",))) == "not as expected"
 
 
 def test_long_names_are_folded_and_no_figure_is_cut() -> None:

@@ -88,7 +88,8 @@ def test_what_is_known_is_shown_and_the_old_results_stay(slow):
     code, out, err = interrupted(slow, "--select", "weights-sum-to-one")
     assert code == 130
     assert re.search(r"weights-sum-to-one +PASS +2 of 2 ", out)
-    assert out.splitlines()[-1] == "interrupted after 2 of 4 cases: no results are written"
+    assert out.splitlines()[-1].startswith("INTERRUPTED  2 cases, 2 equations really checked")
+    assert err.splitlines()[-1] == "interrupted after 2 of 4 cases: no results are written"
     assert "Traceback" not in out + err
     assert (slow / "results.json").read_text() == "old"
     assert sorted(path.name for path in slow.iterdir() if "tmp" in path.name) == []
@@ -106,9 +107,9 @@ def test_several_processes_die_and_what_they_found_is_shown(slow):
     )
     code, out, err = interrupted(slow, "-n", "2", "--select", "weights-sum-to-one", pause=1.0)
     assert code == 130
-    found = re.fullmatch(r"interrupted after (\d+) of 563 cases: no results are written", out.splitlines()[-1])
+    found = re.fullmatch(r"interrupted after (\d+) of 563 cases: no results are written", err.splitlines()[-1])
     assert found
-    assert int(found[1]) in {256, 512}
+    assert int(found[1]) in range(36, 563, 36), "as many as come from a process at a time"
     assert "Traceback" not in out + err
     assert (slow / "results.json").read_text() == "old"
 

@@ -26,6 +26,7 @@ from verify_attention.pipeline import CORE
 from verify_attention.plugins import features, implementations, invariants
 from verify_attention.reports import article, boundaries, structures
 from verify_attention.reports.figures import WORDS
+from verify_attention.reports.lines import WHOLE, wrapped
 
 PACKAGE = Path(languages.__file__).parent.parent
 OWN = PACKAGE / "languages" / "ja.plugins.json"
@@ -120,7 +121,7 @@ def test_lines_of_explanations_are_no_longer_than_the_terminal_is_wide(lang: str
     texts = [explaining.explanation(name, say) for name in (*invariants(), *features())]
     texts += [explaining.of_implementation(name, say) for name in implementations()]
     for text in texts:
-        lines = explaining.wrapped(text, columns).splitlines()
+        lines = wrapped(text, columns).splitlines()
         assert [line for line in lines if cell_len(line) > columns and "://" not in line] == []
         assert [line for line in lines if line.lstrip()[:1] in set("、。）」，ーっょ")] == []
         assert squeezed("".join(lines)) == squeezed(text)
@@ -128,11 +129,11 @@ def test_lines_of_explanations_are_no_longer_than_the_terminal_is_wide(lang: str
 
 def squeezed(text: str) -> str:
     """Return a text without blanks."""
-    return "".join(text.replace(explaining.WHOLE, "").split())
+    return "".join(text.replace(WHOLE, "").split())
 
 
 def test_a_line_is_filled_before_it_is_broken() -> None:
-    made = explaining.wrapped("  - " + "共通のbiasは、重みを変えない。" * 20, 60).splitlines()
+    made = wrapped("  - " + "共通のbiasは、重みを変えない。" * 20, 60).splitlines()
     assert len(made) > 5
     assert all(56 <= cell_len(line) <= 60 for line in made[:-1])
     assert {line[:4] for line in made} == {"  - ", "    "}

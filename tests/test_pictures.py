@@ -15,7 +15,7 @@ import pytest
 
 from verify_attention import resources
 from verify_attention.cases import load_cases
-from verify_attention.cli import main, texts
+from verify_attention.cli import explaining, main
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import CONDITIONS, Fault, Finding, Trace
 from verify_attention.pipeline import CORE
@@ -520,7 +520,7 @@ def test_a_mistake_that_raises_or_shows_elsewhere_has_no_bars(capsys):
         raise ValueError(case.id)
 
     (case,) = load_cases([EXAMPLE])
-    assert texts._bars(case, Fault("it raises", raises)) == []
-    assert texts._bars(case, Fault("it is none", CORE)) == []
+    assert explaining._bars(case, Fault("it raises", raises), ENGLISH) == []
+    assert explaining._bars(case, Fault("it is none", CORE), ENGLISH) == []
     assert call("explain", "two-calls-agree-bitwise") == 0
     assert "with the mistake" not in capsys.readouterr().out

@@ -132,7 +132,8 @@ def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
 
         known = {word for case in cases for word in (case.id, PurePath(case.id).name, *case.tags)}
         near = suggest(str(text), sorted(known))
-        raise UsageError(f"none of the {len(cases)} cases has {text!r} in its id or among its tags{near}")
+        whole = "the one case does not have" if len(cases) == 1 else f"none of the {len(cases)} cases has"
+        raise UsageError(f"{whole} {text!r} in its id or among its tags{near}")
     return found
 
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from verify_attention.languages import ENGLISH, Language
+from verify_attention.reports.lines import WHOLE
 
 if TYPE_CHECKING:
     from verify_attention.model import Case, Fault, Invariant
     from verify_attention.model.claims import Plugin
-
-WHOLE = "\xa0"  # a blank at which no line is broken
-WIDE = (
-    "[\u2e80-\u9fff\uff00-\uffef]"  # letters beside which Japanese breaks its lines, but for those that hang together
-)
-_HANG_ON = r"、。，．・：；？！」』）］｝ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ·,.:;?!)\]}"
-_BREAKS = re.compile(rf"(?=[ ])|(?:(?<={WIDE})(?=\S)|(?<=\S)(?={WIDE}))(?<![「『（［｛(\[{{])(?![{_HANG_ON}])")
 
 
 def claims(plugins: Mapping[str, Plugin], say: Language = ENGLISH) -> str:
@@ -186,24 +179,3 @@ def _indented(text: str, say: Language) -> list[str]:
 
 def _items(texts: Iterable[str]) -> list[str]:
     return [f"  - {text}" for text in texts]
-
-
-def wrapped(text: str, columns: int) -> str:
-    """Break long lines at a width, and go on below their text."""
-    lines = [part for line in text.splitlines() for part in _broken(line, columns)]
-    return "".join(f"{line.rstrip()}\n" for line in lines).replace(WHOLE, " ")
-
-
-def _broken(line: str, columns: int) -> list[str]:
-    """Return a line as several; textwrap takes a letter for a column, and Japanese for one long word."""
-    from rich.cells import cell_len  # noqa: PLC0415
-
-    body = line.lstrip(" -")
-    start = line[: len(line) - len(body)]
-    lines = [start]
-    for piece in _BREAKS.split(body):
-        if lines[-1] != start and cell_len(lines[-1] + piece) > columns:
-            lines.append(" " * max(2, len(start)) + piece.lstrip(" "))
-        else:
-            lines[-1] += piece
-    return lines

@@ -36,6 +36,8 @@ def init(folder: Path, ci: str | None, pyproject: bool, force: bool) -> int:
     for path, text in wanted.items():
         _write(path, text)
         echo(f"wrote {path}\n")
+    if ci is not None:
+        echo(f"next: let PACKAGE in {folder / WORKFLOW} be a wheel of verify-attention, or its source\n")
     cases = shlex.quote(str(folder / "cases"))
     echo(f"next: verify-attention run {cases}\n")
     return 0

@@ -46,7 +46,8 @@ def _ids(ctx: click.Context) -> Iterator[str]:
     shipped = resources.folder("cases")
     everything = ctx.params.get("implementation") not in {None, "core"}
     for folder in given or [shipped]:
-        part = folder if given or everything else shipped / (ctx.params.get("subject") or "article")
+        subject = {"structures": "structures", "map": "boundaries"}.get(str(ctx.params.get("subject")), "article")
+        part = folder if given or everything else shipped / subject
         files = sorted(path for path in part.rglob("*") if path.suffix in {".yaml", ".yml"}) if part.is_dir() else []
         yield from (path.relative_to(folder).with_suffix("").as_posix() for path in files)
         if folder.is_file():

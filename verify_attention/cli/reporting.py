@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from verify_attention.cli.choices import Decorated, color_option, echo, emit, use_color, width
 from verify_attention.cli.settings import Configured
@@ -30,6 +31,10 @@ class Wanted(NamedTuple):
 
 class _Wanted(click.ParamType[Wanted]):
     name = "FORMAT[=FILE]"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002 - click's signature
+        """Complete a form."""
+        return [CompletionItem(form) for form in FORMS if form.startswith(incomplete)]
 
     def convert(self, value: str | Wanted, param: click.Parameter | None, ctx: click.Context | None) -> Wanted:
         if isinstance(value, Wanted):

@@ -232,8 +232,6 @@ def _cases(options: Options) -> list[Case]:
 
 def _judged(cases: list[Case], reports: Iterable[CaseReport], options: Options) -> Iterator[CaseReport]:
     """Yield the cases' reports up to the number of broken findings that ends a run."""
-    from verify_attention.model import BROKEN  # noqa: PLC0415
-
     broken = 0
     with Bar("judging cases", options.progress and not options.quiet) as bar:
         for done, entry in enumerate(reports, 1):
@@ -241,7 +239,7 @@ def _judged(cases: list[Case], reports: Iterable[CaseReport], options: Options) 
             bar.show(done, len(cases))
             if options.maxfail is None:
                 continue
-            broken += sum(finding.status in BROKEN for finding in entry.findings)
+            broken += sum(finding.broke for finding in entry.findings)
             if broken >= options.maxfail:
                 return
 
@@ -249,20 +247,17 @@ def _judged(cases: list[Case], reports: Iterable[CaseReport], options: Options) 
 def _interrupted(report: Report, options: Options, wanted: int) -> ExitCode:
     """Show what a Ctrl-C has left, as a table; a part of a run is written nowhere, and the old results stay."""
     if report.cases:
-        show(report, options.say, (), options.table, err=options.aside)
-    told = f"interrupted after {len(report.cases)} of {wanted} cases: no results are written\n"
-    echo(told, err=options.aside)
+        show(report, options.say, (), {**options.table, "interrupted": True}, err=options.aside)
+    done = len(report.cases)
+    told = options.say("interrupted after {done} of {all} cases: no results are written", done=done, all=wanted)
+    echo(f"{told}\n", err=True)
     return ExitCode.INTERRUPTED
 
 
 def exit_code(report: Report) -> ExitCode:
     """Return the worst that a report holds; where nothing was really checked, nothing held."""
-    from verify_attention.model import BROKEN  # noqa: PLC0415
-
-    statuses = {finding.status for _, finding in report.findings()}
-    if "crashed" in statuses:
+    findings = [finding for _, finding in report.findings()]
+    if any(finding.status == "crashed" for finding in findings):
         return ExitCode.CRASHED
-    contradicted = any(finding.contradicted for _, finding in report.findings())
-    if contradicted or statuses & BROKEN or not any(finding.checked for _, finding in report.findings()):
-        return ExitCode.BROKEN
-    return ExitCode.OK
+    held = any(finding.checked for finding in findings) and not any(finding.broke for finding in findings)
+    return ExitCode.OK if held else ExitCode.BROKEN

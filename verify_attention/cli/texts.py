@@ -45,6 +45,7 @@ def explain(name: str | None, say: Language) -> int:
     from verify_attention.boundaries import STRUCTURES  # noqa: PLC0415
     from verify_attention.cli import explaining  # noqa: PLC0415
     from verify_attention.plugins import features, implementations, invariants, suggestion  # noqa: PLC0415
+    from verify_attention.reports.lines import wrapped  # noqa: PLC0415
 
     known: dict[str, Plugin] = {**invariants(), **features()}
     if name is None:
@@ -57,7 +58,7 @@ def explain(name: str | None, say: Language) -> int:
         raise UsageError(f"no invariant or feature is called {name!r}{suggestion(name, [*known, *implementations()])}")
     else:
         text = explaining.explanation(name, say)
-    echo(explaining.wrapped(text, min(width(), 100)))
+    echo(wrapped(text, min(width(), 100)))
     return 0
 
 

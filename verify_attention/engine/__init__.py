@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["invariants", "judge", "missing_traits", "pool", "run", "run_case", "taken_away"]
 
-MOST_CASES, MOST_SCORES = 256, 2**20  # of cases that are judged before the first of them is reported
+MOST_CASES, MOST_SCORES = 256, 2**20  # of cases that are judged together
+PARTS = 8  # that each of several processes gets at least, so that much is known early, and none is idle long
 
 
 def judge(
@@ -49,7 +50,7 @@ def run(
     work = partial(
         _chunk, implementation=implementation, chosen=list(chosen), tolerance=tolerance, largest=largest, then=then
     )
-    chunks = list(_chunks(cases))
+    chunks = list(_chunks(cases, MOST_CASES if jobs == 1 else min(MOST_CASES, -(-len(cases) // (PARTS * jobs)))))
     processes = min(jobs, len(chunks), os.cpu_count() or 1)
     if processes <= 1:
         for chunk in chunks:
@@ -82,13 +83,13 @@ def pool(processes: int, fresh: bool = False) -> Pool:
         signal.signal(signal.SIGINT, usual)
 
 
-def _chunks(cases: Sequence[Case]) -> Iterator[list[Case]]:
-    """Cut cases into runs of many small ones or few large ones."""
+def _chunks(cases: Sequence[Case], most: int) -> Iterator[list[Case]]:
+    """Cut cases into runs of at most so many small ones, or few large ones."""
     chunk: list[Case] = []
     scores = 0
     for case in cases:
         heads, rows, keys = case.scores_shape
-        if chunk and (len(chunk) == MOST_CASES or scores + heads * rows * keys > MOST_SCORES):
+        if chunk and (len(chunk) == most or scores + heads * rows * keys > MOST_SCORES):
             yield chunk
             chunk, scores = [], 0
         chunk.append(case)

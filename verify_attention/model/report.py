@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from verify_attention import __version__
-from verify_attention.model.basics import Cause, Condition, Expectation, Status, Verdict
+from verify_attention.model.basics import BROKEN, Cause, Condition, Expectation, Status, Verdict
 from verify_attention.model.case import Case
 from verify_attention.model.machine import this_machine
 
@@ -89,6 +89,11 @@ class Finding(NamedTuple):
         if self.observed != "within-rounding":
             return "implementation"
         return "rounding" if self.rounding_bound is not None and self.rounding_bound < float("inf") else None
+
+    @property
+    def broke(self) -> bool:
+        """Whether a run is not as it should be because of it: its status says so, or it passes against what is so."""
+        return self.status in BROKEN or self.contradicted
 
     @property
     def contradicted(self) -> bool:

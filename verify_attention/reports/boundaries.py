@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from verify_attention.boundaries import CLAIMS, Cell, Row
 from verify_attention.languages import ENGLISH, Language
+from verify_attention.reports.lines import wrapped
 from verify_attention.reports.markdown import table
 
 WIDE = 150
-SHORT = ("K → weights", "Q → gaps", "V → output")
+SHORT = ("K leaves weights", "Q moves gaps", "V passes")
 HEADINGS = ("variant", "acts on", *CLAIMS.values(), "why")
 
 
@@ -76,6 +77,6 @@ def rich(rows: Sequence[Row], width: int, color: bool, say: Language = ENGLISH) 
     screen.print(grid)
     if not wide:
         screen.print()
-        for row in rows:
-            screen.print(f"{row.name}: {because(row, say)}")
+        reasons = "".join(f"{row.name}: {because(row, say)}\n" for row in rows)
+        screen.print(wrapped(reasons, width), soft_wrap=True)
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"

@@ -46,7 +46,8 @@ def job_summary(report: Report, say: Language = ENGLISH) -> str:
 def _annotation(case: Case, finding: Finding, report: Report, say: Language, folder: str) -> str:
     title = say("{invariant} on {case}", invariant=finding.invariant, case=case.id)
     place = {"file": (PurePosixPath(folder) / case.path).as_posix(), "line": str(case.line)} if case.path else {}
-    given = {**place, "title": f"{say(WORDS[finding.status])} {title}"}
+    word = say(WORDS["fail" if finding.contradicted else finding.status])
+    given = {**place, "title": f"{word} {title}"}
     properties = ",".join(f"{name}={_escaped(value, _IN_PROPERTIES)}" for name, value in given.items())
     told = "\n".join([*why(finding, say), say("again: {command}", command=again(case, finding, report))])
     return f"::error {properties}::{_escaped(told, _IN_MESSAGES)}"

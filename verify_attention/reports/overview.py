@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from verify_attention.model import ABOUT_OTHERS, BROKEN, FLOAT64, Case, CaseReport, Finding, Report
 from verify_attention.reports.figures import PUBLISHED, SEVERITY, kind_of
@@ -17,7 +16,7 @@ def broken(report: Report) -> list[tuple[Case, Finding]]:
     seen: Counter[str] = Counter()
     ranked = []
     for case, finding in report.findings():
-        if finding.status in BROKEN or finding.contradicted:
+        if finding.broke:
             ranked.append((SEVERITY.index(finding.status), seen[finding.invariant], case, finding))
             seen[finding.invariant] += 1
     return [(case, finding) for _, _, case, finding in sorted(ranked, key=lambda entry: entry[:2])]
@@ -44,13 +43,16 @@ def gravest(findings: Sequence[Finding]) -> Finding:
 def largest(findings: Sequence[Finding]) -> Finding | None:
     """Return the finding with the largest deviation in its limits; controls and large numbers are meant to be off."""
     claims = [finding for finding in findings if finding.checked and finding.expected == "holds"]
-    return max(claims, key=_in_limits, default=None)
+    return max(claims, key=in_limits, default=None)
 
 
-def _in_limits(finding: Finding) -> float:
-    if finding.deviation is None or finding.limit is None or np.isnan(finding.deviation):
-        return np.inf
-    return finding.deviation / finding.limit if finding.limit else np.inf * (finding.deviation > 0)
+def in_limits(finding: Finding) -> float:
+    """Return a finding's deviation in limits; infinity where it is no finite number."""
+    if finding.deviation is None or not math.isfinite(finding.deviation):
+        return math.inf
+    if not finding.limit:
+        return math.inf if finding.deviation else 0.0
+    return finding.deviation / finding.limit
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,12 @@ def render(
     color: bool = False,
     verbose: bool = False,
     quiet: bool = False,
+    interrupted: bool = False,
 ) -> str:
-    """Return the table as text of at most `width` columns, coloured or plain; commands and ids are not cut."""
+    """Return the table as text of at most `width` columns, coloured or plain; commands and ids are not cut.
+
+    Of a run that was `interrupted` the last line gives no verdict.
+    """
     screen, sink = console(width, color)
     _broken(screen, report, None if verbose else MOST_BROKEN, say)
     if not quiet:
@@ -57,7 +61,8 @@ def render(
         for note in notes(report, say):
             screen.print(note)
     gravest, line = summary(report, say)
-    screen.print(_word(gravest, say) + Text(f"  {line}"), soft_wrap=True)
+    word = Text(say("INTERRUPTED"), style=COLOURS["inconclusive"]) if interrupted else _word(gravest, say)
+    screen.print(word + Text(f"  {line}"), soft_wrap=True)
     return "\n".join(line.rstrip() for line in sink.getvalue().splitlines()) + "\n"
 
 

@@ -62,7 +62,7 @@ def _digest(content: str) -> str:
 
 def _navigation(broken: bool, say: Language) -> Markup:
     words = [("verdict", say("Verdict"))]
-    words += [("broken", say("What broke first"))] if broken else []
+    words += [("broken", say("What broke"))] if broken else []
     words += [("invariants", say("Invariants")), ("features", say("Features")), ("cases", say("Cases"))]
     return join(el("li", el("a", word, href=f"#{place}")) for place, word in words)
 

@@ -1,4 +1,4 @@
-"""What broke first: each finding with both sides, the reason, the cause, and the command that repeats it."""
+"""What broke: each finding with both sides, the reason, the cause, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def broken_section(report: Report, say: Language) -> Markup | None:
         link = el("a", say("show all that broke"), href=filtered(status="crashed,fail,inconclusive"))
         more = el("p", say("… and {number} more, or alike: ", number=f"{rest:,}"), link)
     items = (el("li", _told(case, finding, report, say)) for case, finding in told)
-    title = el("h2", say("What broke first"), id="broken-title")
+    title = el("h2", say("What broke"), id="broken-title")
     return el("section", title, el("ol", *items, class_="broken"), more, id="broken", aria_labelledby="broken-title")
 
 

@@ -30,7 +30,7 @@ def feature_section(report: Report, say: Language) -> Markup:
     headings = say("feature"), say("cases"), *(say(words) for words in CLAIMS.values())
     head = el("tr", *(el("th", word, scope="col") for word in headings))
     rows = (_row(name, entries, say) for name, entries in features_of(report).items())
-    told = say("A case with several features counts in the row of each. holds and breaks are what was observed.")
+    told = say("A case with several features counts in the row of each. The words say what was observed.")
     return el(
         "section",
         el("h2", say("Features"), id="features-title"),

@@ -14,6 +14,7 @@ from verify_attention.reports.figures import WORDS
 from verify_attention.wording import printable
 
 _LONGEST = 20_000
+_NUMBER = re.compile(r"\d[\d.]*e[+-]?\d+")
 _SAFE = re.compile(r"[A-Za-z0-9/:._-]")
 
 
@@ -33,9 +34,9 @@ def text(value: str) -> Markup:
 
 
 @lru_cache(maxsize=2**14)
-def as_said(result: str, say: Language) -> str:
-    """Return a text of the results in a language: many findings have the same."""
-    return say.told(result)
+def as_said(result: str, say: Language) -> Markup:
+    """Return a text of the results in a language, with numbers that no line breaks: many findings have the same."""
+    return Markup(_NUMBER.sub(r'<span class="w">\g<0></span>', text(say.told(result))))
 
 
 def singular(message: str) -> str:

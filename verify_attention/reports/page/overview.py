@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from verify_attention.languages import Language
-from verify_attention.model import BROKEN, Finding, Report
+from verify_attention.model import Finding, Report
 from verify_attention.reports.figures import SEVERITY, exact_lines, kind_of
 from verify_attention.reports.page.markup import Markup, el, filtered, join, pill, singular
 
@@ -38,7 +38,7 @@ def facts(pairs: Facts, css: str = "facts") -> Markup:
 
 
 def _verdict(report: Report, findings: list[Finding], say: Language) -> Markup:
-    broken = sum(finding.status in BROKEN or finding.contradicted for finding in findings)
+    broken = sum(finding.broke for finding in findings)
     checked = sum(finding.checked for finding in findings)
     numbers = {"equations": f"{checked:,}", "cases": f"{len(report.cases):,}"}
     if broken == 1:
@@ -78,9 +78,10 @@ def _counts(findings: list[Finding], say: Language) -> Markup:
 def _judged(report: Report, say: Language) -> Facts:
     own, tolerance = report.implementation, report.tolerance
     inside = "" if own.computes_in == own.dtype else f" ({say('computed in {dtype}', dtype=own.computes_in)})"
+    named = say("{name}, version {version}", name=own.name, version=own.version)
     where = ", ".join(f"{name} {value}" for name, value in report.environment.items())
     return [
-        (say("Judged"), say("{name}, version {version}", name=own.name, version=own.version)),
+        (say("Judged"), own.name if own.version == "unknown" else named),
         (say("Numbers"), own.dtype + inside),
         (say("Tolerance"), f"rtol {tolerance.rtol!r}, atol {tolerance.atol!r}"),
         (say("Environment"), where),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from verify_attention.languages import Language
 from verify_attention.model import Expectation, Finding, Status
+from verify_attention.reports.overview import in_limits
 from verify_attention.reports.pictures.canvas import Picture
 
 if TYPE_CHECKING:
@@ -40,16 +41,7 @@ def kind_of(finding: Finding) -> Kind | None:
     if finding.observed is None or finding.status in {"skipped", "crashed"}:
         return None
     broken: dict[Status, Kind] = {"fail": "fail", "inconclusive": "inconclusive"}
-    return broken.get(finding.status) or PASSED[finding.expected]
-
-
-def _ratio(finding: Finding) -> float:
-    """Return a finding's deviation in limits; infinity where it is no finite number."""
-    if finding.deviation is None or not math.isfinite(finding.deviation):
-        return math.inf
-    if not finding.limit:
-        return math.inf if finding.deviation else 0.0
-    return finding.deviation / finding.limit
+    return "fail" if finding.contradicted else broken.get(finding.status) or PASSED[finding.expected]
 
 
 def deviations_picture(findings: Sequence[Finding], say: Language, whose: str = "") -> Picture:
@@ -60,7 +52,7 @@ def deviations_picture(findings: Sequence[Finding], say: Language, whose: str = 
     counts = Counter(map(kind_of, drawn))
     kinds = ", ".join(f"{_words(kind, say)}: {counts[kind]:,}" for kind in LOOK if counts[kind])
     largest = ", ".join(
-        f"{claim} {max(_ratio(finding) for finding in drawn if finding.invariant == claim):.2g}" for claim in claims
+        f"{claim} {max(in_limits(finding) for finding in drawn if finding.invariant == claim):.2g}" for claim in claims
     )
     told = say("{kinds}. The largest deviation of each claim, in limits: {largest}.", kinds=kinds, largest=largest)
     size = WIDTH, HEAD + LINE * len(claims) + BELOW
@@ -78,7 +70,7 @@ def _draw(
     for kind in (kind for kind in LOOK if counts[kind]):
         places = sorted(
             {
-                (_place(_ratio(one), floor, ceiling), claims.index(one.invariant))
+                (_place(in_limits(one), floor, ceiling), claims.index(one.invariant))
                 for one in drawn
                 if kind_of(one) == kind
             }
@@ -119,11 +111,11 @@ def _marks(axes: Axes, places: Sequence[tuple[float, int]], kind: Kind, label: s
 
 def _axis(axes: Axes, drawn: Sequence[Finding], say: Language) -> tuple[float, float]:
     """Draw decades, the limit, and columns for zero and for what is not finite; return where these two are."""
-    decades = [math.floor(math.log10(ratio)) for ratio in map(_ratio, drawn) if 0 < ratio < math.inf]
+    decades = [math.floor(math.log10(ratio)) for ratio in map(in_limits, drawn) if 0 < ratio < math.inf]
     low, high = min([*decades, -3]), max([decade + 1 for decade in decades] + [2])
     apart = max(1.0, (high - low) / 10)  # decades between a column and its neighbour
     floor, ceiling = 10.0 ** (low - apart), 10.0 ** (high + apart)
-    endless = math.inf in map(_ratio, drawn)
+    endless = math.inf in map(in_limits, drawn)
     axes.set_xscale("log")
     axes.set_xlim(floor / 10 ** (apart / 2), ceiling * 10 ** (apart / 2) if endless else 10.0**high)
     axes.axvline(10.0 ** (low - apart / 2), color="0.6", linewidth=0.8, linestyle=":")
