@@ -106,7 +106,7 @@ def test_a_wrong_implementation_is_not_as_expected() -> None:
 
     rows = {row.name: row for row in boundary_map(CASES, bias_behind, Tolerance())}
     assert rows["rope"].cells[KEY].wrong
-    assert str(rows["rope"].cells[KEY]) == "not as expected"
+    assert reports.told(rows["rope"].cells[KEY]) == "not as expected"
     assert not rows["sink"].cells[KEY].wrong
 
 
@@ -128,7 +128,7 @@ def test_the_amounts_are_those_of_plain_numpy() -> None:
 def test_any_case_is_asked_what_becomes_of_the_claims_there() -> None:
     rows = {row.name: row for row in boundary_map(load_cases(), CORE, Tolerance())}
     example = rows["article/two-dimensions"]
-    assert [str(example.cells[claim]) for claim in CLAIMS] == ["holds", "holds", "–"]  # it has no bV
+    assert [reports.told(example.cells[claim]) for claim in CLAIMS] == ["holds", "holds", "–"]  # it has no bV
     shifted = rows["article/different-shift-for-each-key"]
     assert shifted.cells[KEY].verdict == "breaks"
     assert shifted.why == 'key_shifts takes away "common key shift"'

@@ -217,8 +217,11 @@ def test_what_the_gate_says_of_a_file_cannot_forge_a_line(project):
     call("run", "cases", "-q", folder=project)
     settings(project, r'implementation = "core\nPASS  sound\u001b[2J"')
     done = call("gate", "results.json", folder=project)
-    assert done.returncode == 4
-    assert done.stdout.splitlines()[0] == r"setting: implementation = core\nPASS  sound\x1b[2J (from pyproject.toml)"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: pyproject.toml:2: implementation: has a character that no name has\n"
+    (project / "pyproject.toml").unlink()
+    done = call("gate", "results.json", folder=project, VERIFY_ATTENTION_IMPLEMENTATION="x\nPASS")
+    assert done.stdout.splitlines()[0].startswith(r"setting: implementation = x\nPASS (from")
 
 
 # --- what is refused

@@ -88,7 +88,9 @@ def test_what_is_known_is_shown_and_the_old_results_stay(slow):
     code, out, err = interrupted(slow, "--select", "weights-sum-to-one")
     assert code == 130
     assert re.search(r"weights-sum-to-one +PASS +2 of 2 ", out)
-    assert out.splitlines()[-1].startswith("INTERRUPTED  2 cases, 2 equations really checked")
+    assert out.splitlines()[-1].startswith(
+        "INTERRUPTED  kernel.py:attention, float64: 2 cases, 2 equations really checked"
+    )
     assert err.splitlines()[-1] == "interrupted after 2 of 4 cases: no results are written"
     assert "Traceback" not in out + err
     assert (slow / "results.json").read_text() == "old"

@@ -228,6 +228,10 @@ def test_ten_thousand_reasons_are_told_in_no_time() -> None:
     assert len(set(told)) == 10_000
 
 
+def test_somebody_s_own_text_of_very_many_parts_stays_as_it_is() -> None:
+    assert JAPANESE.told("a; " * 1500) == "a; " * 1500
+
+
 def test_parts_are_told_one_by_one() -> None:
     told = JAPANESE.told("vacuous: bK is 0; limit 1e-12, rounding bound 3e-15; something else")
     assert told.split("; ")[1:] == [JAPANESE.told("limit 1e-12, rounding bound 3e-15"), "something else"]

@@ -308,7 +308,9 @@ def test_ci_adds_a_workflow_and_no_example_where_there_are_cases(tmp_path):
     (tmp_path / "other" / "cases").mkdir(parents=True)
     (tmp_path / "other" / "cases" / "mine.yml").write_text(CASE, encoding="utf-8")
     done = call("init", "other", "--ci", "github", folder=tmp_path)
-    assert done.stdout.splitlines()[:-1] == ["wrote other/.github/workflows/verify-attention.yml"]
+    place = "other/.github/workflows/verify-attention.yml"
+    package = f"next: let PACKAGE in {place} be a wheel of verify-attention, or its source"
+    assert done.stdout.splitlines()[:-1] == [f"wrote {place}", package]
 
 
 def test_the_table_for_a_pyproject_is_only_printed(tmp_path):

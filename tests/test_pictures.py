@@ -386,7 +386,7 @@ def test_a_font_with_japanese_letters_is_known_by_its_name(fonts, there, monkeyp
         ([EXAMPLE, "r.json", "-o", "x.svg"], 2, "r.json: a results file is drawn alone, without other paths"),
         (["bad.json", "-o", "x.svg"], 4, "bad.json:1:1: not JSON"),
         (["bad.yaml", "-o", "x.svg"], 3, "bad.yaml:1:"),
-        ([EXAMPLE, "-k", "nobody", "-o", "x.svg"], 2, "none of the 1 cases has 'nobody'"),
+        ([EXAMPLE, "-k", "nobody", "-o", "x.svg"], 2, "the one case does not have 'nobody'"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line_and_nothing_is_written(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import xml.etree.ElementTree as ET
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import a_report
@@ -20,12 +22,13 @@ from test_cli import call
 from verify_attention import __version__, engine, resources, results
 from verify_attention.cases import load_cases
 from verify_attention.cli.reporting import FORMS
+from verify_attention.errors import ResultsError
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.loading import load
 from verify_attention.model import BROKEN, Report, UnderTest
 from verify_attention.pipeline import CORE
 from verify_attention.reports import FORMS as WRITTEN
-from verify_attention.reports import github, junit, markdown, render, table
+from verify_attention.reports import figures, github, junit, markdown, overview, render, table
 from verify_attention.restored import restored
 
 HERE = Path(__file__).resolve().parent
@@ -67,6 +70,18 @@ def test_a_report_comes_back_from_results_as_it_was(of_the_core: Report) -> None
     assert again.environment == of_the_core.environment
     for one, other in zip(json.loads(whole)["cases"], stored(again, "full")["cases"], strict=True):
         assert one == other, one["id"]
+    assert json.loads(whole) == stored(again, "full")
+
+
+def test_what_json_does_not_have_comes_back_as_bad_as_it_was() -> None:
+    report = a_report.a_report()
+    assert restored(stored(report)).tolerance == report.tolerance != TOLERANCE
+    first, *others = report.cases
+    endless = first.findings[0]._replace(deviation=float("inf"), rounding_bound=float("inf"))
+    spoilt = replace(report, cases=(replace(first, findings=(endless,)), *others))
+    back = restored(stored(spoilt)).cases[0].findings[0]
+    assert (back.deviation, back.rounding_bound) == (float("inf"), float("inf"))
+    assert re.search(r"key-bias-leaves-weights +FAIL +2 of 2 +inf ", table.render(restored(stored(spoilt))))
 
 
 @pytest.mark.parametrize("form", WRITTEN)
@@ -86,6 +101,54 @@ def test_every_form_shows_a_stored_report_as_a_fresh_one(form: str, kind: str, r
 def test_every_finding_too(of_a_mistake: Report) -> None:
     fresh = table.render(of_a_mistake, verbose=True)
     assert table.render(restored(stored(of_a_mistake)), verbose=True).count("\n") == fresh.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [("weights", [[[[1.0]]]]), ("weights", [[[1.0]]]), ("lse", [[1.0, 2.0]]), ("scores", [[1.0, 2.0, 3.0]])],
+)
+def test_traces_of_another_shape_are_refused(where: str, value: list) -> None:
+    made = stored(a_report.a_report())
+    made["cases"][0]["conditions"]["k"][where] = value
+    with pytest.raises(ResultsError, match="group/one: its arrays do not go together"):
+        restored(made)
+
+
+def test_what_passes_against_the_mathematics_is_told_however_much_else_broke() -> None:
+    report = a_report.a_report()
+    (against,) = (finding for _, finding in report.findings() if finding.contradicted)
+    fails = tuple(report.cases[0].findings[0]._replace(invariant=f"claim-{number}") for number in range(60))
+    many = replace(report, cases=(replace(report.cases[0], findings=(*fails, against)),))
+    titles = [properties["title"] for properties, _ in annotations(github.render(many))]
+    assert len(titles) == 10
+    assert [case.id for case, finding in overview.broken(many)[:61] if finding.contradicted] == ["group/one"]
+    alike = tuple(report.cases[0].findings[2]._replace(invariant=f"claim-{number}") for number in range(30))
+    crashed = replace(report, cases=(replace(report.cases[0], findings=(*alike, against)),))
+    titles = [properties["title"] for properties, _ in annotations(github.render(crashed))]
+    assert titles == ["CRASH claim-0 on group/one", "FAIL weights-sum-to-one on group/one", "verify-attention"]
+
+
+def test_a_report_in_which_nothing_was_checked_is_red_everywhere() -> None:
+    report = a_report.a_report()
+    nothing = replace(report, cases=(replace(report.cases[1], findings=report.cases[1].findings[1:3]),))
+    whole = ET.fromstring(junit.render(nothing))  # noqa: S314 - it is ours
+    assert whole.get("failures") == "1"
+    JUNIT.validate(junit.render(nothing))
+    assert len(annotations(github.render(nothing))) == 1
+
+
+def test_a_command_to_repeat_is_one_word_after_another_whatever_a_file_says() -> None:
+    report = a_report.a_report()
+    finding = report.cases[0].findings[0]._replace(invariant="; rm -rf ~ #")
+    words = shlex.split(figures.again(report.cases[0].case, finding, report))
+    assert words[words.index("--select") + 1] == "; rm -rf ~ #"
+
+
+def test_the_largest_deviation_is_found_beside_a_limit_of_zero() -> None:
+    none = a_report.a_report().cases[0].findings[3]._replace(limit=0.0)
+    some = none._replace(deviation=1e-13, limit=1e-12)
+    assert overview.largest([none, some]) == overview.largest([some, none]) == some
+    assert overview.largest([some, none._replace(deviation=1e-20)]).deviation == 1e-20
 
 
 def test_summarised_arrays_stay_summaries() -> None:
@@ -228,7 +291,7 @@ def decoded(text: str) -> str:
 
 def test_github_gets_an_annotation_at_the_file_and_line(of_a_mistake: Report) -> None:
     broken = [(case, one) for case, one in of_a_mistake.findings() if one.status in BROKEN]
-    found = annotations(github.render(of_a_mistake, folder="sub folder"))
+    found = annotations(github.render(of_a_mistake, place=lambda path: f"sub folder/{path}"))
     assert len(broken) > 10
     assert len(found) == 10
     for properties, message in found[:-1]:
@@ -236,7 +299,7 @@ def test_github_gets_an_annotation_at_the_file_and_line(of_a_mistake: Report) ->
         case, finding = next((case, one) for case, one in broken if f"{one.invariant} on {case.id}" == title)
         assert properties["line"] == str(case.line)
         text = Path(case.path).read_text(encoding="utf-8").splitlines()
-        assert properties["file"] == (Path("sub folder") / case.path).as_posix()
+        assert properties["file"] == f"sub folder/{case.path}"
         _, _, name = case.id.partition("::")
         assert f"name: {name}" in text[case.line - 1 : case.line + 2], "the document begins there"
         first, *_, again = message.split("\n")
@@ -251,7 +314,7 @@ def test_github_gets_no_command_that_a_text_brought() -> None:
     assert (
         found[1][1].split("\n")[0].startswith("a|b `c` <script>alert(1)</script> [x](javascript:y) ]]> %25 ::error::")
     )
-    assert found[3][0]["title"].endswith("weights-sum-to-one on group/two::second, <b>")
+    assert found[2][0]["title"] == "FAIL weights-sum-to-one on group/two::second, <b>"
 
 
 def test_a_job_summary_fits(of_a_mistake: Report) -> None:

@@ -8,6 +8,7 @@ them that a terminal would obey.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,23 @@ def _case_report(entry: Document, under_test: UnderTest) -> CaseReport:
         scores = traces[condition].get("scores")
         if seen is not None and isinstance(scores, np.ndarray):
             traces[condition]["scores"] = np.where(~seen & np.isnan(scores), -np.inf, scores)
+    _check(case, traces)
     return CaseReport(case, traces, tuple(map(_finding, entry["findings"])))
+
+
+def _check(case: Case, traces: Mapping[Condition, Mapping[str, Array | Summary]]) -> None:
+    """Refuse a case whose arrays, or traces, have not the shapes that its queries and keys give them."""
+    heads, rows, keys = case.scores_shape
+    shapes = {"scores": (heads, rows, keys), "weights": (heads, rows, keys), "lse": (heads, rows)}
+    sound = case.q.shape[2:] == case.keys.shape[2:] == case.bQ.shape[1:] == case.bK.shape[1:]
+    sound = sound and case.q.ndim == case.keys.ndim == 3 and (case.values is None or case.values.ndim == 3)
+    found = (
+        (array.shape, shapes.get(name, (heads, rows, case.d_v)))
+        for one in traces.values()
+        for name, array in one.items()
+    )
+    if not sound or any(shape != due for shape, due in found):
+        raise ValueError
 
 
 def _case(entry: Document, under_test: UnderTest) -> Case:

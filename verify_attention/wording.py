@@ -51,13 +51,14 @@ def quote(text: str) -> str:
 def printable(text: str, longest: int = 2000) -> str:
     """Return a text on one line, without characters that a terminal would obey, and not endless."""
     shown = text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
-    hidden = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    if not any(unicodedata.category(letter) in hidden for letter in shown):
+    if not any(map(_hidden, shown)):
         return shown
-    return "".join(
-        letter.encode("unicode_escape").decode() if unicodedata.category(letter) in hidden else letter
-        for letter in shown
-    )
+    return "".join(letter.encode("unicode_escape").decode() if _hidden(letter) else letter for letter in shown)
+
+
+def _hidden(letter: str) -> bool:
+    """Say whether a letter is none that a person sees: a control character, or one that is no character at all."""
+    return unicodedata.category(letter) in {"Cc", "Cf", "Cs", "Zl", "Zp"} or ord(letter) & 0xFFFE == 0xFFFE
 
 
 def count(number: int, unit: str) -> str:

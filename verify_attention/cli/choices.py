@@ -127,6 +127,8 @@ def chosen_cases(cases: Sequence[Case], text: str | None) -> list[Case]:
 
     """
     found = [case for case in cases if any(matches(text, word) for word in (case.id, *case.tags))]
+    if not cases:
+        raise UsageError("there is no case")
     if not found:
         from verify_attention.wording import suggest  # noqa: PLC0415 - only where something is wrong
 

@@ -85,9 +85,19 @@ def _problems(table: Any, text: str) -> Iterator[str]:
     from verify_attention import validation, wording  # noqa: PLC0415
 
     lines = _lines(text)
+    for key in _unprintable(table) if isinstance(table, dict) else ():
+        yield f":{lines.get(key, 1)}: {key}: has a character that no name has"
     for place, message in validation.problems(table, "config"):
         line = lines.get(str(place[0])) if place else None
         yield f"{f':{line}' if line else ''}: {wording.place(place) if place else f'tool.{TABLE}'}: {message}"
+
+
+def _unprintable(table: dict[str, Any]) -> Iterator[str]:
+    """Yield the keys whose texts hold control characters, which name no file and no claim."""
+    for key, value in table.items():
+        texts = value if isinstance(value, list) else [value]
+        if any(isinstance(one, str) and not one.isprintable() for one in texts):
+            yield key
 
 
 def _lines(text: str) -> dict[str, int]:

@@ -46,7 +46,7 @@ class _Wanted(click.ParamType[Wanted]):
             self.fail(f"{form!r} is none of {join(FORMS, 'or')}{suggest(form, FORMS)}", param, ctx)
         if equals and not file:
             self.fail(f"{value!r} names no file behind the =", param, ctx)
-        return Wanted(form, None if file in {"", "-"} else file)
+        return Wanted(form, None if file in {"", "-", "/dev/stdout"} else file)
 
 
 def report_option(function: Decorated) -> Decorated:
@@ -122,15 +122,15 @@ def show(
 def _rendered(form: str, report: Report, say: Language, table: Mapping[str, Any]) -> str:
     from verify_attention.reports import render  # noqa: PLC0415
 
-    options: dict[str, Mapping[str, Any]] = {"table": table, "github": {"folder": _below_the_workspace()}}
+    options: dict[str, Mapping[str, Any]] = {"table": table, "github": {"place": _from_the_workspace}}
     return render(form, report, say, **options.get(form, {}))
 
 
-def _below_the_workspace() -> str:
-    """Return the current folder as GitHub sees it, from the root of the repository; empty elsewhere."""
-    workspace = os.environ.get("GITHUB_WORKSPACE")
-    here = Path.cwd()
-    return here.relative_to(workspace).as_posix() if workspace and here.is_relative_to(workspace) else ""
+def _from_the_workspace(path: str) -> str:
+    """Return a path as GitHub sees it, from the root of the repository; as it is elsewhere."""
+    workspace, absolute = os.environ.get("GITHUB_WORKSPACE"), Path(os.path.abspath(path))  # noqa: PTH100 - links stay
+    inside = workspace and absolute.is_relative_to(workspace)
+    return absolute.relative_to(str(workspace)).as_posix() if inside else path
 
 
 def _add_job_summary(report: Report, say: Language) -> None:

@@ -75,7 +75,7 @@ class Options:
     @property
     def to_stderr(self) -> bool:
         """Whether reports go to stderr, as the results go to stdout."""
-        return self.output == "-" and not self.no_output
+        return self.output in {"-", "/dev/stdout"} and not self.no_output
 
     @property
     def aside(self) -> bool:
@@ -248,8 +248,8 @@ def _interrupted(report: Report, options: Options, wanted: int) -> ExitCode:
     """Show what a Ctrl-C has left, as a table; a part of a run is written nowhere, and the old results stay."""
     if report.cases:
         show(report, options.say, (), {**options.table, "interrupted": True}, err=options.aside)
-    done = len(report.cases)
-    told = options.say("interrupted after {done} of {all} cases: no results are written", done=done, all=wanted)
+    say, done = options.say, len(report.cases)
+    told = say("interrupted after {done} of {all} cases: no results are written", done=done, all=wanted)
     echo(f"{told}\n", err=True)
     return ExitCode.INTERRUPTED
 

@@ -51,11 +51,16 @@ class Configured(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Say that settings came from a file, and run."""
-        file = _file(ctx)
-        used = [_key(param) for param in self.params if ctx.get_parameter_source(str(param.name)) is FROM_FILE]
-        if file is not None and used and not ctx.params.get("quiet"):
-            echo(f"note: settings from {file.file} ({', '.join(used)})\n", err=True)
+        """Say which settings were not typed, unless somebody typed --quiet, and run."""
+        used: dict[str, list[str]] = {}
+        for param in self.params:
+            if ctx.get_parameter_source(str(param.name)) in {FROM_FILE, FROM_ENVIRONMENT}:
+                from_file = ctx.get_parameter_source(str(param.name)) is FROM_FILE
+                used.setdefault(_origin(ctx, param) if from_file else "the environment", []).append(_key(param))
+        typed = ctx.get_parameter_source("quiet") is ParameterSource.COMMANDLINE
+        if not (typed and ctx.params.get("quiet")):
+            for where, keys in used.items():
+                echo(f"note: settings from {where} ({', '.join(keys)})\n", err=True)
         return super().invoke(ctx)
 
 

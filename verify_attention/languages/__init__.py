@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 LANGUAGES = ("en", "ja")
+MOST_PARTS = 20
 _FIELD = re.compile(r"\{(\w+)\}")
 
 
@@ -60,6 +61,8 @@ def _told(code: str, text: str) -> str:
         found = pattern.fullmatch(text) if longest in text else None
         if found is not None:
             return known[message].format(**{name: _told(code, part) for name, part in found.groupdict().items()})
+    if text.count("; ") > MOST_PARTS:  # somebody's own text, and no reason of ours
+        return text
     head, semicolon, rest = text.partition("; ")
     return f"{_told(code, head)}; {_told(code, rest)}" if semicolon else text
 

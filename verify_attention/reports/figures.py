@@ -30,6 +30,11 @@ MOST_REASONS = 6
 PUBLISHED = "published-numbers-are-reproduced"
 
 
+def shown_as(finding: Finding) -> Status:
+    """Return the status by which a finding is called: what passes against the mathematics is no pass to people."""
+    return "fail" if finding.contradicted else finding.status
+
+
 def figure(number: float | None) -> str:
     """Return a deviation or a limit in few digits: an exact zero is 0.0, and NaN as bad as infinite."""
     if number is None:
@@ -99,7 +104,8 @@ def again(case: Case, finding: Finding, report: Report) -> str:
     whose = "" if under_test.name == "core" else f" --implementation {quoted(under_test.name)}"
     dtype = "" if under_test.dtype == "float64" else f" --dtype {under_test.dtype}"
     exact = "" if finding.opinion is None else " --exact"
-    return f"verify-attention run {which}{whose}{dtype} --select {finding.invariant}{tolerance}{exact} --no-output"
+    claim = f" --select {quoted(finding.invariant)}"
+    return f"verify-attention run {which}{whose}{dtype}{claim}{tolerance}{exact} --no-output"
 
 
 def unusual(tolerance: Tolerance, form: str) -> str:

@@ -6,13 +6,13 @@ says how many more there are. The summary is the report in Markdown, which may h
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import Callable
 
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import Case, Finding, Report
 from verify_attention.reports import markdown
-from verify_attention.reports.figures import WORDS, again
-from verify_attention.reports.overview import broken
+from verify_attention.reports.figures import WORDS, again, shown_as
+from verify_attention.reports.overview import alike_once, broken
 from verify_attention.reports.telling import summary, why
 from verify_attention.wording import printable
 
@@ -22,15 +22,18 @@ _IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _IN_PROPERTIES = {**_IN_MESSAGES, ":": "%3A", ",": "%2C"}
 
 
-def render(report: Report, say: Language = ENGLISH, *, folder: str = "") -> str:
-    """Return workflow commands; `folder` is where paths begin, as the repository's root sees it."""
-    found = broken(report)
-    shown = found if len(found) <= MOST else found[: MOST - 1]
-    lines = [_annotation(case, finding, report, say, folder) for case, finding in shown]
-    if len(found) > len(shown):
-        more = say("… and {count} more", count=f"{len(found) - len(shown):,}")
-        lines.append(f"::error title=verify-attention::{_escaped(more, _IN_MESSAGES)}")
+def render(report: Report, say: Language = ENGLISH, *, place: Callable[[str], str] = str) -> str:
+    """Return workflow commands; `place` tells of a path how the repository's root sees it."""
+    every = broken(report)
+    found = alike_once(every)
+    shown = found if len(found) <= MOST and len(found) == len(every) else found[: MOST - 1]
+    lines = [_annotation(case, finding, report, say, place) for case, finding in shown]
     gravest, line = summary(report, say)
+    if len(every) > len(shown):
+        more = say("… and {count} more", count=f"{len(every) - len(shown):,}")
+        lines.append(f"::error title=verify-attention::{_escaped(more, _IN_MESSAGES)}")
+    elif not any(finding.checked for _, finding in report.findings()):
+        lines.append(f"::error title=verify-attention::{_escaped(line, _IN_MESSAGES)}")
     return "".join(f"{line}\n" for line in (*lines, f"{say(WORDS[gravest])}  {printable(line)}"))
 
 
@@ -43,11 +46,11 @@ def job_summary(report: Report, say: Language = ENGLISH) -> str:
     return f"{kept}\n\n{say('… the rest does not fit')}\n"
 
 
-def _annotation(case: Case, finding: Finding, report: Report, say: Language, folder: str) -> str:
+def _annotation(case: Case, finding: Finding, report: Report, say: Language, place: Callable[[str], str]) -> str:
     title = say("{invariant} on {case}", invariant=finding.invariant, case=case.id)
-    place = {"file": (PurePosixPath(folder) / case.path).as_posix(), "line": str(case.line)} if case.path else {}
-    word = say(WORDS["fail" if finding.contradicted else finding.status])
-    given = {**place, "title": f"{word} {title}"}
+    where = {"file": place(case.path), "line": str(case.line)} if case.path else {}
+    word = say(WORDS[shown_as(finding)])
+    given = {**where, "title": f"{word} {title}"}
     properties = ",".join(f"{name}={_escaped(value, _IN_PROPERTIES)}" for name, value in given.items())
     told = "\n".join([*why(finding, say), say("again: {command}", command=again(case, finding, report))])
     return f"::error {properties}::{_escaped(told, _IN_MESSAGES)}"

@@ -27,6 +27,8 @@ def render(report: Report, say: Language = ENGLISH) -> str:
     whole = ET.Element("testsuites", {"name": "verify-attention", **counts})
     for entry in report.cases:
         _suite(whole, entry, report, say)
+    if not any(finding.checked for _, finding in report.findings()):
+        _nothing(whole, say)
     ET.indent(whole)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(whole, encoding="unicode")}\n'
 
@@ -36,7 +38,7 @@ def _suite(whole: ET.Element, entry: CaseReport, report: Report, say: Language) 
     file = {"file": _text(case.path)} if case.path else {}
     suite = ET.SubElement(whole, "testsuite", {"name": _text(case.id), **_counts(entry.findings), **file})
     for finding in entry.findings:
-        named = {"name": finding.invariant, "classname": _text(case.id), "time": "0"}
+        named = {"name": _text(finding.invariant), "classname": _text(case.id), "time": "0"}
         test = ET.SubElement(suite, "testcase", named)
         kind = _kind(finding)
         if kind is None:
@@ -47,6 +49,17 @@ def _suite(whole: ET.Element, entry: CaseReport, report: Report, say: Language) 
             told.set("type", "against the mathematics" if finding.contradicted else finding.status)
             place = [f"{case.path}:{case.line}"] if case.path else []
             told.text = _text("\n".join([*place, first, *others, again(case, finding, report)]))
+
+
+def _nothing(whole: ET.Element, say: Language) -> None:
+    """Add a test that fails, as a run does in which nothing was really checked: it shows nothing."""
+    counts = {"tests": "1", "failures": "1", "errors": "0", "skipped": "0", "time": "0"}
+    suite = ET.SubElement(whole, "testsuite", {"name": "verify-attention", **counts})
+    named = {"name": "something-is-really-checked", "classname": "verify-attention", "time": "0"}
+    told = {"message": say("nothing was shown"), "type": "fail"}
+    ET.SubElement(ET.SubElement(suite, "testcase", named), "failure", told)
+    for count in ("tests", "failures"):
+        whole.set(count, str(int(whole.get(count, "0")) + 1))
 
 
 def _kind(finding: Finding) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import Report
-from verify_attention.reports.figures import SYMBOLS, WORDS, again, figure
+from verify_attention.reports.figures import SYMBOLS, WORDS, again, figure, shown_as
 from verify_attention.reports.overview import broken, by_invariant
 from verify_attention.reports.telling import notes, summary, why
 
@@ -33,7 +33,10 @@ def _broken(report: Report, say: Language) -> Iterator[str]:
         yield f"## {say('What broke')}"
     for case, finding in found[:MOST_BROKEN]:
         what = say("{invariant} on {case}", invariant=code(finding.invariant), case=code(case.id))
-        lines = [f"{SYMBOLS[finding.status]} **{say(WORDS[finding.status])}** {what}", *map(escaped, why(finding, say))]
+        lines = [
+            f"{SYMBOLS[shown_as(finding)]} **{say(WORDS[shown_as(finding)])}** {what}",
+            *map(escaped, why(finding, say)),
+        ]
         yield "\\\n".join(lines) + f"\n\n{fenced(again(case, finding, report))}"
     if len(found) > MOST_BROKEN:
         yield say("… and {count} more", count=f"{len(found) - MOST_BROKEN:,}")

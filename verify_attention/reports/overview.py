@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from verify_attention.model import ABOUT_OTHERS, BROKEN, FLOAT64, Case, CaseReport, Finding, Report
-from verify_attention.reports.figures import PUBLISHED, SEVERITY, kind_of
+from verify_attention.reports.figures import PUBLISHED, SEVERITY, kind_of, shown_as
 
 
 def broken(report: Report) -> list[tuple[Case, Finding]]:
@@ -17,7 +17,7 @@ def broken(report: Report) -> list[tuple[Case, Finding]]:
     ranked = []
     for case, finding in report.findings():
         if finding.broke:
-            ranked.append((SEVERITY.index(finding.status), seen[finding.invariant], case, finding))
+            ranked.append((SEVERITY.index(shown_as(finding)), seen[finding.invariant], case, finding))
             seen[finding.invariant] += 1
     return [(case, finding) for _, _, case, finding in sorted(ranked, key=lambda entry: entry[:2])]
 

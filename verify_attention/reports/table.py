@@ -12,7 +12,7 @@ from rich.text import Text
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.model import Report, Status
 from verify_attention.reports import bars
-from verify_attention.reports.figures import COLOURS, WORDS, again, figure, verdict_line
+from verify_attention.reports.figures import COLOURS, WORDS, again, figure, shown_as, verdict_line
 from verify_attention.reports.overview import alike_once, broken, by_invariant
 from verify_attention.reports.telling import notes, summary, why
 
@@ -79,7 +79,7 @@ def _broken(screen: Console, report: Report, most: int | None, say: Language) ->
             screen.print(say("{count} more like the crashes that follow", count=f"{len(every) - len(found):,}") + "\n")
     for case, finding in found[:most]:
         what = say("{invariant} on {case}", invariant=finding.invariant, case=case.id)
-        screen.print(_word(finding.status, say) + Text(f"  {what}"), soft_wrap=True)
+        screen.print(_word(shown_as(finding), say) + Text(f"  {what}"), soft_wrap=True)
         for line in (*why(finding, say), say("again: {command}", command=again(case, finding, report))):
             screen.print(f"  {line}", soft_wrap=True)
         screen.print()

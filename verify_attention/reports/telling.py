@@ -86,7 +86,8 @@ def published_line(entry: CaseReport, say: Language = ENGLISH) -> str:
     )
     base, biased = (entry.conditions[condition].get("weights") for condition in ("none", "k"))
     if isinstance(base, np.ndarray) and isinstance(biased, np.ndarray):
-        largest = figure(float(np.abs(base - biased).max()))
+        with np.errstate(all="ignore"):
+            largest = figure(float(np.abs(base - biased).max()))
         line += say("; largest difference between base and K-bias weights: {number}", number=largest)
     return line
 

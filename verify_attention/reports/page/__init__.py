@@ -28,7 +28,7 @@ def render(report: Report, say: Language = ENGLISH) -> str:
     sections = [
         overview(report, say),
         broken,
-        claims_section(groups, say),
+        claims_section(report, groups, say),
         feature_section(report, say),
         _cases(report, list(groups), say),
         boxes(groups, say),

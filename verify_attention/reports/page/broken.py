@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verify_attention.languages import Language
 from verify_attention.model import Case, Finding, Report, Worst
-from verify_attention.reports.figures import again, figure, verdict_line
+from verify_attention.reports.figures import again, figure, shown_as, verdict_line
 from verify_attention.reports.overview import alike_once, broken
 from verify_attention.reports.page.markup import Markup, as_said, el, filtered, finding_id, join, pill
 from verify_attention.reports.page.overview import Facts, facts
@@ -33,7 +33,7 @@ def _told(case: Case, finding: Finding, report: Report, say: Language) -> Markup
     place = el("a", f"{finding.invariant} — {case.id}", href=f"#{finding_id(case.id, finding.invariant)}")
     return join(
         [
-            el("h3", pill(finding.status, say), " ", place),
+            el("h3", pill(shown_as(finding), say), " ", place),
             el("p", as_said(finding.reason, say)) if finding.reason else None,
             _sides(finding, say) if finding.worst else None,
             opinion(finding, say),

@@ -6,10 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from verify_attention.languages import Language
-from verify_attention.model import BROKEN, Finding, Report
+from verify_attention.model import Finding, Report
 from verify_attention.plugins import invariants
-from verify_attention.reports.figures import SEVERITY, figure
-from verify_attention.reports.overview import gravest, largest
+from verify_attention.reports.figures import figure
+from verify_attention.reports.overview import by_invariant as asked
+from verify_attention.reports.overview import gravest, largest, never_checked
 from verify_attention.reports.page.markup import Markup, as_said, el, encoded, filtered, join, pill, scrolling
 from verify_attention.reports.page.scale import in_words, scale
 
@@ -24,11 +25,10 @@ def by_invariant(report: Report) -> Groups:
     return dict(groups)
 
 
-def claims_section(groups: Groups, say: Language) -> Markup:
+def claims_section(report: Report, groups: Groups, say: Language) -> Markup:
     """Give each invariant a row, what broke first; claims that no case checked stand apart, with the reasons."""
-    ranked = sorted(groups.values(), key=lambda group: min(SEVERITY.index(gravest(group).status), len(BROKEN)))
-    shown = [group for group in ranked if any(map(_told, group))]
-    never = [group for group in ranked if not any(map(_told, group))]
+    shown = [each.findings for each in asked(report)]
+    never = [groups[name] for name in never_checked(report)]
     label = say("Invariants: worst status, and the largest deviation against its limit")
     headings = say("invariant"), say("status"), say("really checked"), say("deviation"), say("drawn"), say("limit")
     head = el("tr", *(_column(word, say) for word in headings))
@@ -42,10 +42,6 @@ def claims_section(groups: Groups, say: Language) -> Markup:
         id="invariants",
         aria_labelledby="invariants-title",
     )
-
-
-def _told(finding: Finding) -> bool:
-    return finding.checked or finding.status in BROKEN
 
 
 def _column(word: str, say: Language) -> Markup:
