@@ -136,9 +136,10 @@ def test_a_hostile_report_does_nothing(visit, tmp_path):
     page = visit(path=path)
     for summary in page.locator("details.case > summary").all():
         summary.click()
+    opened = page.locator("tr[id^=case-]")
+    eventually(page, lambda: opened.count() == len(pages.hostile_report().cases))
     assert page.locator("script").count() == 1
     assert page.locator("img, iframe, [onerror], [onclick]").count() == 0
-    assert page.locator("tr[id^=case-]").count() == len(pages.hostile_report().cases)
 
 
 # --- filters
@@ -370,6 +371,7 @@ def test_without_scripts_everything_can_be_read(visit, report):
     assert page.locator("tr[id^=case-]").count() == told
     assert page.locator("span[id^=case-]").count() == sum(1 for _ in report.findings()) - told
     page.locator("details.case > summary").last.click()
+    page.locator("table.findings:visible").wait_for()
     assert page.locator("table.findings:visible").count() == 1
     assert page.get_by_text("0.25 against 0.125").first.is_visible()
     page.emulate_media(media="print")
