@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
-import pytest
 
-from verify_attention import languages
 from verify_attention.languages import Language
 from verify_attention.model import Case, CaseReport, Finding, Opinion, Report, Tolerance, UnderTest, Worst
 from verify_attention.summary import Summary
@@ -140,15 +136,7 @@ def large_case():
     )
 
 
-@pytest.fixture
-def japanese(monkeypatch):
-    """Return Japanese with what is still to be merged into its catalogue."""
-    folder = Path(languages.__file__).parent
-    known = {}
-    for file in sorted(folder.glob("ja*.json")):
-        known |= json.loads(file.read_text(encoding="utf-8"))
-    monkeypatch.setattr(languages, "_catalogue", lambda code: known if code == "ja" else {})
-    return Language("ja")
+JAPANESE = Language("ja")
 
 
 class Tree(HTMLParser):

@@ -183,7 +183,7 @@ def test_other_commands_share_what_they_have(project):
     assert not (project / "out.json").exists()  # a kill matrix is no results file
 
 
-def test_a_setting_that_no_command_has_yet_is_ignored(project):
+def test_a_setting_of_another_command_is_ignored(project):
     settings(project, 'paths = ["cases"]\nreport = ["markdown=out.md"]')
     assert call("explain", "rope", folder=project).returncode == 0
     assert call("validate", folder=project).returncode == 0

@@ -20,7 +20,7 @@ from verify_attention.boundaries import boundary_map
 from verify_attention.cases import load_cases
 from verify_attention.cli import explaining, main
 from verify_attention.languages import Language
-from verify_attention.model import DTYPES, STATUSES, Tolerance
+from verify_attention.model import BROKEN, DTYPES, Tolerance
 from verify_attention.model.basics import Cause, Verdict
 from verify_attention.pipeline import CORE
 from verify_attention.plugins import features, implementations, invariants
@@ -228,6 +228,12 @@ def test_ten_thousand_reasons_are_told_in_no_time() -> None:
     assert len(set(told)) == 10_000
 
 
+def test_what_the_program_says_is_no_reason() -> None:
+    """Its messages are short, and would stand for nearly any text."""
+    for text in ("2 of 3", "the K bias on the weights", "a in b", "row 1", "expected: this"):
+        assert JAPANESE.told(text) == text
+
+
 def test_somebody_s_own_text_of_very_many_parts_stays_as_it_is() -> None:
     assert JAPANESE.told("a; " * 1500) == "a; " * 1500
 
@@ -242,12 +248,13 @@ def test_parts_are_told_one_by_one() -> None:
 TITLES = {row.why for row in boundary_map(load_cases(shipped="boundaries"), CORE, Tolerance()) if row.stage == "–"}
 LISTS = TITLES | {
     *WORDS.values(),
-    *(*STATUSES, *get_args(Verdict), *get_args(Cause), "exact"),
+    *(*get_args(Verdict), *get_args(Cause), "exact"),
+    *(f"{{count}} {word}" for word in (*BROKEN, *get_args(Verdict))),
     *(f"{{count}} {noun}" for noun in ("case", "cases", "equation", "equations")),
     *(*article.HEADINGS, *article.CONDITION_NAMES.values(), *article.SHIFTED_NAMES.values()),
     *(*structures.HEADINGS, *structures.REPRESENTATIONS.values(), structures.TITLE),
     *(*boundaries.HEADINGS, *boundaries.SHORT, "holds", "breaks", "depends", "rounding", "–"),
-    *("vacuous", "not claimed", "not offered", "not shown", "not applicable"),
+    *(f"{{count}} {kind}" for kind in ("vacuous", "not claimed", "not offered", "not shown", "not applicable")),
     *("invariant", "status", "checked", "deviation", "limit"),
     *("all as expected", "nothing was shown", "reproduced", "NOT all reproduced", "not compared"),
 }

@@ -21,7 +21,6 @@ from test_cli import call
 
 from verify_attention import __version__, engine, resources, results
 from verify_attention.cases import load_cases
-from verify_attention.cli.reporting import FORMS
 from verify_attention.errors import ResultsError
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.loading import load
@@ -195,10 +194,6 @@ def test_each_form_is_as_it_was_looked_at(form: str, code: str) -> None:
     wanted = a_report.golden(form, code).read_bytes().decode()
     made = render(form, a_report.a_report(), Language(code))
     assert made == wanted, f"where the new one is right: python tests/a_report.py {form}"
-
-
-def test_the_command_line_knows_the_forms() -> None:
-    assert FORMS == WRITTEN
 
 
 def test_junit_satisfies_its_schema(of_the_core: Report, of_a_mistake: Report) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pages
 import pytest
-from pages import japanese  # noqa: F401 - a fixture
+from pages import JAPANESE
 
 from verify_attention.cases import load_cases
 from verify_attention.engine import run
@@ -413,9 +413,9 @@ def axe(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("language", ["en", "ja"])
-def test_axe_finds_nothing(visit, report, japanese, tmp_path, scheme, language):  # noqa: F811
+def test_axe_finds_nothing(visit, report, tmp_path, scheme, language):
     path = tmp_path / "other.html"
-    path.write_text(render(report, japanese if language == "ja" else ENGLISH), encoding="utf-8")
+    path.write_text(render(report, JAPANESE if language == "ja" else ENGLISH), encoding="utf-8")
     page = visit(f"#{FAILED}", path=path, color_scheme=scheme)
     page.locator("tr.marked").wait_for()
     page.locator("details.case > summary").first.click()

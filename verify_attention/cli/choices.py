@@ -15,6 +15,7 @@ import click
 
 from verify_attention.cli import names
 from verify_attention.errors import ResultsError, UsageError
+from verify_attention.languages import LANGUAGES, Language, of_locale
 
 if TYPE_CHECKING:
     from verify_attention.model import Case
@@ -86,6 +87,17 @@ def selection_options(function: Decorated) -> Decorated:
             function
         )
     return function
+
+
+def lang_option(function: Decorated) -> Decorated:
+    """Add --lang, which gives a command its Language."""
+    return click.option(
+        "--lang",
+        "say",
+        type=click.Choice(LANGUAGES),
+        callback=lambda _ctx, _param, value: Language(value or of_locale()),
+        help="Language of what people read. Default: the locale's, or English.",
+    )(function)
 
 
 def implementation_options(function: Decorated) -> Decorated:

@@ -17,14 +17,12 @@ from verify_attention.cli.choices import (
     tolerance_options,
 )
 from verify_attention.cli.settings import Configured, not_typed
-from verify_attention.errors import ExitCode, ResultsError
+from verify_attention.cli.stored import MOST_PROBLEMS, read_results
+from verify_attention.errors import ExitCode
 
 if TYPE_CHECKING:
     from verify_attention.gate import Verdict
     from verify_attention.model import Case, UnderTest
-
-MOST_PROBLEMS = 20
-DECIDING = ("rtol", "atol", "select", "ignore", "implementation", "dtype", "exact")  # the verdict; a file may set them
 
 
 @click.command(cls=Configured, short_help="Judge a results file anew; trust nothing in it.")
@@ -87,7 +85,7 @@ def gate(
         old = read_results(baseline)
         verdict.problems += unsound(old)
         verdict.worse += worse(old, made)
-    settings = not_typed(click.get_current_context(), DECIDING)
+    settings = not_typed(click.get_current_context())
     echo("".join(f"setting: {wording.printable(line)}\n" for line in settings))
     return _said(results, verdict)
 
@@ -101,26 +99,6 @@ def _due(implementation: str, dtype: str, computes_in: str | None) -> UnderTest:
     adapter = implementations().get(implementation)
     declared = dtype if adapter is None else adapter.computes_in.get(dtype, dtype)
     return UnderTest(spoken(implementation), "", dtype, computes_in or declared)
-
-
-def read_results(path: Path) -> dict[str, Any]:
-    """Read a results file and check it against its schema.
-
-    Raises:
-        UsageError: there is no such file.
-        ResultsError: it is not strict JSON, or does not satisfy the schema.
-
-    """
-    from verify_attention import files, validation, wording  # noqa: PLC0415
-
-    made = files.read_json(path)
-    if not validation.valid(made, "results"):
-        found = validation.problems(made, "results")
-        lines = [f"{path}: {wording.place(place)}: {message}" for place, message in found[:MOST_PROBLEMS]]
-        more = [f"{path}: … and {len(found) - MOST_PROBLEMS} more"] if len(found) > MOST_PROBLEMS else []
-        raise ResultsError(*lines, *more)
-    document: dict[str, Any] = made
-    return document
 
 
 def _cases(made: dict[str, Any], folders: tuple[str, ...]) -> dict[str, Case]:

@@ -10,6 +10,7 @@ import click
 from verify_attention import resources
 from verify_attention.cli.choices import echo, emit
 from verify_attention.errors import ResultsError, UsageError
+from verify_attention.wording import printable
 
 SCHEMA = Path("cases", "case.schema.json")  # beside the example, whose first line names it for the editor
 EXAMPLE = Path("cases", "example.yaml")
@@ -35,7 +36,7 @@ def init(folder: Path, ci: str | None, pyproject: bool, force: bool) -> int:
         raise UsageError(*(f"{path}: is there already (--force overwrites it)" for path in there))
     for path, text in wanted.items():
         _write(path, text)
-        echo(f"wrote {path}\n")
+        echo(f"wrote {printable(str(path))}\n")
     if ci is not None:
         echo(f"next: let PACKAGE in {folder / WORKFLOW} be a wheel of verify-attention, or its source\n")
     cases = shlex.quote(str(folder / "cases"))

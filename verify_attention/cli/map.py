@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import color_option, echo, emit, one_blas_thread, paths_argument, use_color, width
-from verify_attention.cli.reporting import lang_option
+from verify_attention.cli.choices import (
+    color_option,
+    echo,
+    emit,
+    lang_option,
+    one_blas_thread,
+    paths_argument,
+    use_color,
+    width,
+)
 from verify_attention.cli.settings import Configured
 from verify_attention.errors import ExitCode
 

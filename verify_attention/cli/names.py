@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from verify_attention import registry, resources
+
+_PLAIN = re.compile(r"[\w./:@%+=,-]+")  # a shell takes it as it stands; nobody's file name becomes a command
 
 
 def invariants(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
@@ -36,7 +39,7 @@ def explained(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 def case_ids(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the id of a case: of those below the paths that were given, or of the built-in ones."""
-    ids = list(dict.fromkeys(_ids(ctx)))
+    ids = [name for name in dict.fromkeys(_ids(ctx)) if _PLAIN.fullmatch(name)]
     return _begin(ids, incomplete) or [name for name in ids if incomplete.lower() in name.lower()]
 
 

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from verify_attention.cli.choices import chosen_cases, echo, emit, one_blas_thread, paths_argument, text_option
-from verify_attention.cli.reporting import lang_option, stored_report
+from verify_attention.cli.choices import (
+    chosen_cases,
+    echo,
+    emit,
+    lang_option,
+    one_blas_thread,
+    paths_argument,
+    text_option,
+)
 from verify_attention.cli.settings import Configured
+from verify_attention.cli.stored import stored_report
 from verify_attention.errors import UsageError
 from verify_attention.languages import ENGLISH, Language
 

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from verify_attention.cli.choices import Decorated, color_option, echo, emit, use_color, width
+from verify_attention.cli.choices import Decorated, color_option, echo, emit, lang_option, use_color, width
 from verify_attention.cli.settings import Configured
+from verify_attention.cli.stored import stored_report
 from verify_attention.errors import ResultsError, UsageError
-from verify_attention.languages import LANGUAGES, Language, of_locale
+from verify_attention.languages import Language
+from verify_attention.reports import FORMS
 
 if TYPE_CHECKING:
     from verify_attention.model import Report
 
-FORMS = ("table", "markdown", "junit", "github", "html")
 WIDTH_IN_FILES = 100
 
 
@@ -51,19 +52,9 @@ class _Wanted(click.ParamType[Wanted]):
 
 def report_option(function: Decorated) -> Decorated:
     """Add --report."""
-    text = "Show the report as table, markdown, junit, github or html; with =FILE, write it there. Repeatable."
+    *first, last = FORMS
+    text = f"Show the report as {', '.join(first)} or {last}; with =FILE, write it there. Repeatable."
     return click.option("--report", "reports", type=_Wanted(), multiple=True, help=text)(function)
-
-
-def lang_option(function: Decorated) -> Decorated:
-    """Add --lang, which gives a command its Language."""
-    return click.option(
-        "--lang",
-        "say",
-        type=click.Choice(LANGUAGES),
-        callback=lambda _ctx, _param, value: Language(value or of_locale()),
-        help="Language of what people read. Default: the locale's, or English.",
-    )(function)
 
 
 def check_files(reports: Sequence[Wanted], output: Path | None = None) -> None:
@@ -145,24 +136,6 @@ def _add_job_summary(report: Report, say: Language) -> None:
             file.write(github.job_summary(report, say))
     except OSError as error:
         raise ResultsError(f"GITHUB_STEP_SUMMARY: {place} could not be written: {error.strerror}") from error
-
-
-def stored_report(path: Path) -> Report:
-    """Return what a results file says, which is checked against its schema, and not judged.
-
-    Raises:
-        UsageError: there is no such file.
-        ResultsError: it is no results file.
-
-    """
-    from verify_attention.cli.gate import read_results  # noqa: PLC0415
-    from verify_attention.restored import restored  # noqa: PLC0415
-
-    made = read_results(path)
-    try:
-        return restored(made)
-    except ResultsError as error:
-        raise ResultsError(*(f"{path}: {line}" for line in error.lines)) from None
 
 
 @click.command(

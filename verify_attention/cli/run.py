@@ -20,6 +20,7 @@ from verify_attention.cli.choices import (
     echo,
     emit,
     implementation_options,
+    lang_option,
     one_blas_thread,
     own_paths_argument,
     selection_options,
@@ -30,7 +31,7 @@ from verify_attention.cli.choices import (
 )
 from verify_attention.cli.interrupting import twice_ends_at_once, until_interrupted
 from verify_attention.cli.progress import Bar
-from verify_attention.cli.reporting import Wanted, check_files, lang_option, report_option, show
+from verify_attention.cli.reporting import Wanted, check_files, report_option, show
 from verify_attention.cli.settings import Configured
 from verify_attention.cli.shrinking import smallest
 from verify_attention.errors import ExitCode, UsageError

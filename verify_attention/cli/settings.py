@@ -69,10 +69,10 @@ def variable(key: str) -> str:
     return f"VERIFY_ATTENTION_{key.upper().replace('-', '_')}"
 
 
-def not_typed(ctx: click.Context, names: Container[str]) -> Iterator[str]:
-    """Yield each of some parameters that the environment or a file has set, with its value and where that is from."""
+def not_typed(ctx: click.Context) -> Iterator[str]:
+    """Yield each parameter that the environment or a file has set, with its value and where that is from."""
     for param in ctx.command.params:
-        if param.name in names and ctx.get_parameter_source(str(param.name)) in {FROM_ENVIRONMENT, FROM_FILE}:
+        if ctx.get_parameter_source(str(param.name)) in {FROM_ENVIRONMENT, FROM_FILE}:
             value = ctx.params[str(param.name)]
             shown = " ".join(value) if isinstance(value, tuple) else value
             yield f"{_key(param)} = {shown} (from {_origin(ctx, param)})"

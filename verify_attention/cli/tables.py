@@ -11,12 +11,12 @@ from verify_attention.cli.choices import (
     color_option,
     echo,
     emit,
+    lang_option,
     paths_argument,
     text_option,
     use_color,
     width,
 )
-from verify_attention.cli.reporting import lang_option
 from verify_attention.cli.settings import Configured
 from verify_attention.errors import ExitCode
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import click
 
 from verify_attention.cli import names
-from verify_attention.cli.choices import echo, emit, own_paths_argument, width
-from verify_attention.cli.reporting import lang_option
+from verify_attention.cli.choices import echo, emit, lang_option, own_paths_argument, width
 from verify_attention.cli.settings import Configured
 from verify_attention.errors import UsageError
 

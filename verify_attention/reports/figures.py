@@ -54,7 +54,7 @@ def why_skipped(findings: Iterable[Finding], say: Language = ENGLISH) -> str:
     kinds: Counter[str] = Counter()
     for reason, count in Counter(finding.reason for finding in findings if finding.status == "skipped").items():
         kinds[kind_of(reason or "")] += count
-    return ", ".join(f"{count:,} {say(kind)}" for kind, count in kinds.most_common())
+    return say(", ").join(say(f"{{count}} {kind}", count=f"{count:,}") for kind, count in kinds.most_common())
 
 
 def verdict_line(finding: Finding, say: Language = ENGLISH) -> str:
@@ -77,12 +77,12 @@ def exact_lines(findings: Sequence[Finding], say: Language = ENGLISH) -> Iterato
     counts = Counter(opinion.verdict for opinion in opinions)
     against = sum(finding.cause == "mathematics" or finding.contradicted for finding in findings)
     order: tuple[Verdict, ...] = ("proved", "refuted", "bounded", "undecided", "skipped")
-    listed = ", ".join(f"{counts[verdict]:,} {say(verdict)}" for verdict in order if counts[verdict])
+    told = (say(f"{{count}} {verdict}", count=f"{counts[verdict]:,}") for verdict in order if counts[verdict])
     why = Counter(opinion.reason for opinion in opinions if opinion.verdict in {"undecided", "skipped"})
     reasons = "; ".join(f"{count:,} × {say.told(reason)}" for reason, count in why.most_common(MOST_REASONS))
     yield say(
         "In exact arithmetic, on the binary64 numbers of the cases: {list}; {against} against what the cases expect",
-        list=listed,
+        list=say(", ").join(told),
         against=f"{against:,}" if against else say("nothing"),
     )
     if reasons:

@@ -96,9 +96,13 @@ def summary(report: Report, say: Language = ENGLISH) -> tuple[Status, str]:
     """Return the gravest status, and in a line what was judged, how much of it really, and what came of it."""
     findings = [finding for _, finding in report.findings()]
     counts = Counter(finding.status for finding in findings)
-    checked = sum(finding.checked for finding in findings if finding.observed is not None)
+    checked = sum(finding.checked for finding in findings)
     gravest: Status = next((status for status in SEVERITY if counts[status]), "skipped")
-    broken = [f"{counts[status]:,} {say(status)}" for status in SEVERITY if status in BROKEN and counts[status]]
+    broken = [
+        say(f"{{count}} {status}", count=f"{counts[status]:,}")
+        for status in SEVERITY
+        if status in BROKEN and counts[status]
+    ]
     if against := sum(finding.contradicted for finding in findings):
         broken.append(say("{count} against the mathematics", count=f"{against:,}"))
         gravest = gravest if gravest in BROKEN else "fail"
@@ -108,7 +112,7 @@ def summary(report: Report, say: Language = ENGLISH) -> tuple[Status, str]:
         cases=counted(len(report.cases), "case", say),
         equations=counted(checked, "equation", say),
         tolerance=unusual(report.tolerance, ", {} {!r}"),
-        outcome=", ".join(broken) or say("all as expected" if checked else "nothing was shown"),
+        outcome=say(", ").join(broken) or say("all as expected" if checked else "nothing was shown"),
     )
     if counts["skipped"]:
         reasons = why_skipped(findings, say)

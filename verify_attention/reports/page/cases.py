@@ -14,7 +14,7 @@ import numpy as np
 
 from verify_attention.languages import Language
 from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status
-from verify_attention.reports.figures import SEVERITY, WORDS, again, figure
+from verify_attention.reports.figures import SEVERITY, WORDS, again, figure, why_skipped
 from verify_attention.reports.overview import gravest
 from verify_attention.reports.page.broken import command, hint, opinion
 from verify_attention.reports.page.conditions import figures
@@ -31,7 +31,7 @@ from verify_attention.reports.page.markup import (
     scrolling,
     worded,
 )
-from verify_attention.reports.page.overview import Facts, facts, why_skipped
+from verify_attention.reports.page.overview import Facts, facts
 from verify_attention.reports.page.scale import in_words, of_finding
 
 LETTERS = {"pass": "p", "fail": "f", "inconclusive": "i", "skipped": "s", "crashed": "c"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from verify_attention.languages import Language
 from verify_attention.model import Finding, Report
-from verify_attention.reports.figures import SEVERITY, exact_lines, kind_of
+from verify_attention.reports.figures import SEVERITY, why_skipped
 from verify_attention.reports.page.markup import Markup, el, filtered, join, pill, singular
+from verify_attention.reports.telling import notes
 
 Facts = list[tuple[str, str]]
 
@@ -16,15 +16,13 @@ Facts = list[tuple[str, str]]
 def overview(report: Report, say: Language) -> Markup:
     """Say whether all is as expected, of what, and that this page only shows it."""
     findings = [finding for _, finding in report.findings()]
-    told = [finding for finding in findings if finding.opinion is not None]
-    exact = [el("p", line) for line in exact_lines(told, say)] if told else []
     shows = say("This page shows what the results say, and judges nothing. {command} judges them anew.")
     before, _, after = shows.partition("{command}")
     return el(
         "section",
         _verdict(report, findings, say),
         _counts(findings, say),
-        *exact,
+        *(el("p", note) for note in notes(report, say)),
         facts(_judged(report, say)),
         el("p", before, el("code", "verify-attention gate results.json"), after, class_="muted"),
         id="verdict",
@@ -87,16 +85,3 @@ def _judged(report: Report, say: Language) -> Facts:
         (say("Environment"), where),
         (say("Tool"), f"verify-attention {report.version}"),
     ]
-
-
-def why_skipped(findings: Iterable[Finding], say: Language) -> str:
-    """Return the skipped findings by the kind of their reason: `vacuous 12 · not applicable 3`."""
-    words = {
-        "vacuous": say("vacuous"),
-        "not claimed": say("not claimed"),
-        "not offered": say("not offered"),
-        "not shown": say("not shown"),
-        "not applicable": say("not applicable"),
-    }
-    kinds = Counter(kind_of(finding.reason or "") for finding in findings if finding.status == "skipped")
-    return " · ".join(f"{words[kind]} {count:,}" for kind, count in kinds.most_common())
