@@ -448,6 +448,15 @@ def test_a_case_lost_from_the_results_or_from_the_folder_is_named(article):
     assert "two-dimensions: the case is in the results, but not in the folder" in problems
 
 
+def test_a_document_begins_where_the_results_say(article):
+    made = made_by(CORE, "core", *from_files(article).values())
+    assert [entry["line"] for entry in made["cases"] if entry["id"] == "two-dimensions"] == [5]  # behind its comments
+    made["cases"][0]["line"] += 1
+    problems = gate(resealed(made), files=from_files(article)).problems
+    assert len(problems) == 1
+    assert "its document begins at" in problems[0]
+
+
 def test_inputs_that_are_not_those_of_the_file_are_named_by_place(article):
     made = made_by(CORE, "core", *from_files(article).values())
     index = next(i for i, entry in enumerate(made["cases"]) if entry["id"] == "two-dimensions")
