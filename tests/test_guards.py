@@ -1,5 +1,6 @@
 """Guards over the house: layers, lazy imports, texts that must not drift. Each has a test that it can fail."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,7 +21,8 @@ README, JAPANESE = ROOT / "README.md", ROOT / "README.ja.md"
 def imported_by(code, folder=None):
     """Return the modules that a program imports."""
     command = [sys.executable, "-X", "importtime", *code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}  # which imports too
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env=own)
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
 
 
