@@ -92,6 +92,8 @@ SHELLS = pytest.mark.parametrize("complete", [in_bash, in_zsh, in_fish])
         ("verify-attention run -k two-dim", {"article/two-dimensions"}),
         ("verify-attention run mine -k ", {"first", "below/second"}),
         ("verify-attention run --implementation onnxr", {"onnxruntime"}),
+        ("verify-attention plot --of scores -o a.svg -k article/two", {"article/two-dimensions"}),
+        ("verify-attention run --report mark", {"markdown"}),
         ("verify-attention tables --format m", {"markdown"}),
         ("verify-attention run --dtype bf", {"bfloat16"}),
         ("verify-attention schema c", {"case", "config"}),
@@ -143,6 +145,13 @@ def said(terminal, text, seconds, wanted=None):
         if select.select([terminal], [], [], 0.2)[0]:
             heard += os.read(terminal, 65536).decode(errors="replace")
     return heard
+
+
+def test_no_name_is_offered_that_a_shell_would_run(tmp_path):
+    (tmp_path / "mine").mkdir()
+    for name in ("a;touch pwned;", "a$(touch pwned)", "a b", "a\x1b[1m", "a\nb", "a-plain"):
+        (tmp_path / "mine" / f"{name}.yaml").touch()
+    assert in_bash("verify-attention run mine -k a", tmp_path) == ["a-plain"]
 
 
 def test_case_ids_are_those_that_a_run_knows(tmp_path):

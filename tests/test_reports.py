@@ -360,6 +360,15 @@ def test_a_report_without_a_file_stands_in_the_place_of_the_table(tmp_path: Path
     assert done.stderr.startswith("# verify-attention\n")
 
 
+def test_stdout_by_its_other_name_is_stdout(tmp_path: Path) -> None:
+    for one, other in (
+        (["-o", "-"], ["-o", "/dev/stdout"]),
+        (["--report", "junit"], ["--report", "junit=/dev/stdout"]),
+    ):
+        done = call("run", *other, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (0, call("run", *one, folder=tmp_path).stdout)
+
+
 def test_what_breaks_is_shown_and_ends_with_1_but_a_stored_one_is_only_shown(tmp_path: Path) -> None:
     kernel = ["--implementation", CAUSAL, resources.folder("cases") / "boundaries"]
     done = call("run", *kernel, "--report", "github", "--report", "junit=j.xml", folder=tmp_path)

@@ -45,7 +45,7 @@ def _broken(report: Report, say: Language) -> Iterator[str]:
 def _invariants(report: Report, say: Language) -> Iterator[str]:
     rows = []
     for each in by_invariant(report):
-        worst, status = each.largest, each.gravest.status
+        worst, status = each.largest, shown_as(each.gravest)
         rows.append(
             (
                 code(each.invariant),

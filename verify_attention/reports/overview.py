@@ -36,8 +36,8 @@ def alike_once(found: Iterable[tuple[Case, Finding]]) -> list[tuple[Case, Findin
 
 
 def gravest(findings: Sequence[Finding]) -> Finding:
-    """Return the first finding with the worst status."""
-    return min(findings, key=lambda finding: SEVERITY.index(finding.status))
+    """Return the first finding with the worst status, as it is called."""
+    return min(findings, key=lambda finding: SEVERITY.index(shown_as(finding)))
 
 
 def largest(findings: Sequence[Finding]) -> Finding | None:
@@ -92,7 +92,7 @@ def by_invariant(report: Report) -> list[Claimed]:
     for _, finding in report.findings():
         groups[finding.invariant].append(finding)
     asked = (each for name, group in groups.items() if (each := Claimed(name, tuple(group))).asked)
-    return sorted(asked, key=lambda each: min(SEVERITY.index(each.gravest.status), len(BROKEN)))
+    return sorted(asked, key=lambda each: min(SEVERITY.index(shown_as(each.gravest)), len(BROKEN)))
 
 
 def never_checked(report: Report) -> list[str]:

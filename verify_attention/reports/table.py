@@ -100,7 +100,7 @@ def _invariants(report: Report, say: Language) -> Table:
         worst = each.largest
         table.add_row(
             each.invariant,
-            _word(each.gravest.status, say),
+            _word(shown_as(each.gravest), say),
             say("{some} of {all}", some=each.checked, all=len(each.findings)),
             figure(worst.deviation if worst else None),
             figure(worst.limit if worst else None),

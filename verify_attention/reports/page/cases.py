@@ -14,7 +14,7 @@ import numpy as np
 
 from verify_attention.languages import Language
 from verify_attention.model import BROKEN, Case, CaseReport, Finding, Report, Status
-from verify_attention.reports.figures import SEVERITY, WORDS, again, figure, why_skipped
+from verify_attention.reports.figures import SEVERITY, WORDS, again, figure, shown_as, why_skipped
 from verify_attention.reports.overview import gravest
 from verify_attention.reports.page.broken import command, hint, opinion
 from verify_attention.reports.page.conditions import figures
@@ -44,7 +44,7 @@ def folded_case(entry: CaseReport, places: dict[str, int], report: Report, say: 
     letters = ["-"] * len(places)
     for finding in entry.findings:
         letters[places[finding.invariant]] = LETTERS[finding.status]
-    worst: Status = gravest(entry.findings).status if entry.findings else "skipped"
+    worst: Status = shown_as(gravest(entry.findings)) if entry.findings else "skipped"
     title = el("span", case.title, class_="title") if case.title else None
     summary = el("summary", pill(worst, say), " ", el("h3", case.id), " ", title, " ", _tally(entry, say))
     return el(
@@ -111,7 +111,7 @@ def _findings(case: Case, told: list[Finding], places: dict[str, int], say: Lang
     columns += [el("th", word, scope="col", class_="numeric") for word in numbers]
     columns.insert(-2, el("th", say("drawn"), scope="col"))
     head = el("tr", *columns)
-    ranked = sorted(told, key=lambda finding: min(SEVERITY.index(finding.status), len(BROKEN)))
+    ranked = sorted(told, key=lambda finding: min(SEVERITY.index(shown_as(finding)), len(BROKEN)))
     rows = (_row(case, finding, places, say) for finding in ranked)
     table = el("table", el("caption", label), el("thead", head), el("tbody", *rows), class_="findings")
     return scrolling(table, f"{label}: {case.id}")
@@ -122,7 +122,7 @@ def _row(case: Case, finding: Finding, places: dict[str, int], say: Language) ->
     reason = el("p", as_said(finding.reason, say)) if finding.reason else None
     return el(
         "tr",
-        el("td", pill(finding.status, say)),
+        el("td", pill(shown_as(finding), say)),
         el("th", name, reason, opinion(finding, say), hint(finding, say), scope="row"),
         el("td", worded(finding.expected, say)),
         el("td", worded(finding.observed, say)),

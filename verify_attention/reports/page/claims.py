@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from verify_attention.languages import Language
 from verify_attention.model import Finding, Report
 from verify_attention.plugins import invariants
-from verify_attention.reports.figures import figure
+from verify_attention.reports.figures import figure, shown_as
 from verify_attention.reports.overview import by_invariant as asked
 from verify_attention.reports.overview import gravest, largest, never_checked
 from verify_attention.reports.page.markup import Markup, as_said, el, encoded, filtered, join, pill, scrolling
@@ -63,7 +63,7 @@ def _row(group: Sequence[Finding], say: Language) -> Markup:
     return el(
         "tr",
         el("th", link, el("span", claim_of(found.invariant, say), class_="what"), scope="row"),
-        el("td", pill(found.status, say)),
+        el("td", pill(shown_as(found), say)),
         el("td", f"{checked:,} / {len(group):,}", class_="n"),
         el("td", in_words(deviation, say), class_="n"),
         el("td", scale(deviation, limit)),
