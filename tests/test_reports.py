@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import a_report
 import numpy as np
@@ -21,6 +22,7 @@ from test_cli import call
 
 from verify_attention import __version__, engine, resources, results
 from verify_attention.cases import load_cases
+from verify_attention.cli.run import _judged
 from verify_attention.errors import ResultsError
 from verify_attention.languages import ENGLISH, Language
 from verify_attention.loading import load
@@ -125,6 +127,12 @@ def test_what_passes_against_the_mathematics_is_told_however_much_else_broke() -
     crashed = replace(report, cases=(replace(report.cases[0], findings=(*alike, against)),))
     titles = [properties["title"] for properties, _ in annotations(github.render(crashed))]
     assert titles == ["CRASH claim-0 on group/one", "FAIL weights-sum-to-one on group/one", "verify-attention"]
+
+
+def test_a_run_stops_at_a_pass_against_the_mathematics_too() -> None:
+    first, second = a_report.a_report().cases
+    options = SimpleNamespace(maxfail=1, progress=False, quiet=True)
+    assert list(_judged([second.case, first.case], [second, first], options)) == [second]
 
 
 def test_a_report_in_which_nothing_was_checked_is_red_everywhere() -> None:
