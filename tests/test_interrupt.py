@@ -165,6 +165,53 @@ def test_the_usual_handler_comes_back():
         signal.signal(signal.SIGINT, before)
 
 
+IGNORED = """
+import signal, sys, time
+from verify_attention.cli.interrupting import none_lost, twice_ends_at_once
+class Collected:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with none_lost(), twice_ends_at_once():
+    for _ in range(2):
+        try:
+            Collected()
+            time.sleep(20)
+            print("lost")
+        except KeyboardInterrupt:
+            print("heard", flush=True)
+"""
+
+
+def test_a_ctrl_c_where_python_ignores_exceptions_comes_again_as_what_it_was():
+    done = subprocess.run([sys.executable, "-c", IGNORED], capture_output=True, text=True, check=False, timeout=50)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "heard\n", ""), "the first is told, the second ends"
+
+
+def test_what_else_python_ignores_is_still_said():
+    broken = "from verify_attention.cli.interrupting import none_lost\nclass C:\n    def __del__(self): 1 / 0\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{broken}with none_lost(): C()"], capture_output=True, text=True, check=True, timeout=50
+    )
+    assert "ZeroDivisionError" in done.stderr
+
+
+COLLECTED = """
+        class Collected:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGINT)
+        import os, signal
+        Collected()
+        time.sleep(60)
+"""
+
+
+def test_a_run_hears_one_that_python_ignores(slow):
+    (slow / "kernel.py").write_text(KERNEL.format(wait=COLLECTED.strip()), encoding="utf-8")
+    code, _, err = interrupted(slow, "--select", "weights-sum-to-one", signals=())
+    assert (code, err) == (130, "interrupted after 2 of 4 cases: no results are written\n")
+
+
 def test_other_commands_say_it_in_a_word(tmp_path):
     heeding = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8"}

@@ -19,6 +19,7 @@ from verify_attention.cli.choices import echo, give_up
 from verify_attention.cli.completion import completion
 from verify_attention.cli.gate import gate
 from verify_attention.cli.init import init
+from verify_attention.cli.interrupting import none_lost
 from verify_attention.cli.map import show_map
 from verify_attention.cli.plot import plot
 from verify_attention.cli.reporting import show_report
@@ -78,7 +79,9 @@ for command in (
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
     sys.stdout, sys.stderr = (_stream(stream) for stream in (sys.stdout, sys.stderr))
-    sys.exit(_exit_code(args))
+    with none_lost():
+        code = _exit_code(args)
+    sys.exit(code)
 
 
 def _stream(stream: TextIO | None) -> TextIO:

@@ -1,7 +1,8 @@
-"""Ctrl-C during a run: the first shows what is known, the second ends at once."""
+"""Ctrl-C: none is lost; during a run the first shows what is known, the second ends at once."""
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -14,6 +15,31 @@ from typing import TypeVar
 from verify_attention.errors import ExitCode
 
 Thing = TypeVar("Thing")
+
+LATER = 0.01
+"""Seconds after which a Ctrl-C that was ignored comes again: what ignored it has ended by then."""
+
+
+@contextmanager
+def none_lost() -> Iterator[None]:
+    """Let a Ctrl-C come again that came where Python ignores exceptions: `__del__`, or a weak reference's callback."""
+    before = sys.unraisablehook
+
+    def heeded(ignored: sys.UnraisableHookArgs) -> None:
+        if not isinstance(ignored.exc_value, KeyboardInterrupt):
+            before(ignored)
+            return
+        if signal.getsignal(signal.SIGINT) is _at_once:  # the user's first, still
+            signal.signal(signal.SIGINT, _first)
+        again = threading.Timer(LATER, _interrupt)
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = heeded
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 @contextmanager
@@ -28,6 +54,14 @@ def twice_ends_at_once() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGINT, before)
+
+
+def _interrupt() -> None:
+    """Interrupt the main thread, also where it waits, as far as the system can."""
+    if sys.platform == "win32":
+        _thread.interrupt_main()
+    else:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _first(_number: int, _frame: FrameType | None) -> None:
