@@ -58,6 +58,7 @@ def test_run_without_a_path_judges_the_article_s_cases(tmp_path):
     assert call("gate", "results.json", folder=tmp_path).returncode == 0
 
 
+@pytest.mark.thorough
 def test_all_shipped_cases_hold_twice_with_the_same_bytes(tmp_path):
     texts = []
     for name in ("one.json", "two.json"):

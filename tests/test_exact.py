@@ -105,6 +105,7 @@ def test_weights_are_the_same_exactly_where_all_score_gaps_are(seed):
         assert found[name] == ("proved" if same else "refuted"), name
 
 
+@pytest.mark.thorough
 def test_bias_claims_about_rational_scores_are_decided_on_every_shipped_case():
     asked = 0
     for case in load_cases(("cases",)):

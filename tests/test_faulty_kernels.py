@@ -1156,6 +1156,7 @@ def test_a_kernel_that_is_wrong_is_noticed(name: str) -> None:
     assert noticed(KERNELS[name] if name in UNSEEN else output_of(KERNELS[name]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", [kernel(), output_of(kernel())])
 def test_the_kernel_that_they_start_from_is_not_blamed(function: Function, dtype: str) -> None:

@@ -114,6 +114,7 @@ def test_the_readme_says_what_the_program_says(readme, tmp_path):
     assert quiet(generated(text, tmp_path)) == quiet(text), renew
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("readme", "true", "false"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from verify_attention.model import Adapter, Divergence
 from verify_attention.pipeline import CORE
 from verify_attention.plugins import implementations
 
+ARTICLE = str(Path(__file__).resolve().parent.parent / "cases" / "article")
 LIBRARIES = {library for adapter in implementations().values() for library in adapter.libraries}
 
 
@@ -106,7 +108,8 @@ def test_a_run_asks_for_each_divergence(happens, said, tmp_path, capsys, monkeyp
     known = Divergence("rows are upside down", "they are turned", "https://example.org", happens)
     adapter = Adapter("mine", "Mine.", load=lambda _dtype: CORE, divergences=(known,))
     monkeypatch.setattr(loading, "implementations", lambda: {"mine": adapter})
-    code, _, err = inside(["run", "-q", "--no-output", "--implementation", "mine"], tmp_path, capsys, monkeypatch)
+    arguments = ["run", ARTICLE, "-q", "--no-output", "--implementation", "mine"]
+    code, _, err = inside(arguments, tmp_path, capsys, monkeypatch)
     assert code == (0 if said is None else 1)
     assert (said or "") in err
     assert said is not None or err == ""

@@ -135,6 +135,7 @@ def published_case():
     return article_case(published=Published(6, numbers))
 
 
+@pytest.mark.thorough
 @every
 def test_the_core_passes_and_the_equation_was_checked(invariant):
     cases = suited(invariant)

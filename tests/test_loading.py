@@ -179,6 +179,7 @@ def test_a_right_function_passes_and_says_how_much_was_really_checked(folder):
     assert call(*gate[:4], folder=folder).returncode == 4  # it is not the core's
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["first_key_without_bias", "without_key_bias", "uniform", "constant"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_a_wrong_function_is_named_with_equation_case_place_and_command(folder, name, dtype):
@@ -225,6 +226,7 @@ def test_what_cannot_be_loaded_ends_in_a_line_and_writes_nothing(folder, argumen
     assert not (folder / "results.json").exists()
 
 
+@pytest.mark.thorough
 def test_several_processes_find_the_same(folder):
     for name, processes in (("one.json", 1), ("two.json", 2)):
         options = ("--implementation", "./own_kernels.py:ready", "-n", processes, "-o", name)

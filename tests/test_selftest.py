@@ -211,6 +211,7 @@ def test_a_fault_that_was_seen_is_noticed_by_the_claim_that_names_it(kind: str, 
 SHOWN_ONLY = "the weights that are shown know nothing of causality"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrong", [one for one in selftest.planted() if one.claim is None], ids=lambda one: one.mistake)
 def test_mistakes_are_noticed_by_the_output_alone(wrong: Planted) -> None:
     silent = replace(wrong, implementation=Asked(wrong.implementation.function.but(shows=())))  # type: ignore[attr-defined]

@@ -81,6 +81,7 @@ def test_the_core_passes_beside_features_and_the_claim_was_checked(name, chosen)
     assert checked >= 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("attend", [CORE, slow_attention], ids=["core", "slow"])
 def test_right_code_is_not_blamed_on_random_cases(attend):
     for case in draw_cases(rng(2), 60):

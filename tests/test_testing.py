@@ -39,6 +39,7 @@ def test_a_right_function_returns_how_many_equations_were_really_checked():
     assert assert_invariants(right, random_case(rng(1))) > 10
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_other_dtypes_have_limits_of_their_own(dtype):
     assert assert_invariants(right, CASES / "implementations", dtype=dtype) > 100

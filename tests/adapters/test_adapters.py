@@ -65,6 +65,7 @@ def test_every_adapter_and_dtype_has_a_floor() -> None:
     assert set(FLOORS) == {(name, dtype) for name, one in ADAPTERS.items() for dtype in one.dtypes}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "dtype"), FLOORS)
 def test_every_shipped_case_holds(name: str, dtype: str) -> None:
     loaded = load(name, dtype)
