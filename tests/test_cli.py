@@ -259,45 +259,6 @@ def test_a_reader_that_goes_away_is_no_error(mine):
         assert run.wait(60) == 0
 
 
-def assert_interrupted(out, err):
-    """Before the first case is judged a word is enough; `test_interrupt` is about what comes then."""
-    last = err.decode().splitlines()[-1]
-    assert last == "interrupted" or re.fullmatch(r"interrupted after \d+ of \d+ cases: no results are written", last)
-    assert b"PASS  " not in out
-
-
-def test_ctrl_c_ends_with_130_and_leaves_the_old_file(mine):
-    many(mine, 4000)
-    (mine / "results.json").write_text("old")
-    # A test run that was started in the background ignores the signal, and its children would too.
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    heeding = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    with subprocess.Popen([PROGRAM, "run", "cases"], cwd=mine, **pipes, **heeding) as run:
-        time.sleep(1.2)
-        run.send_signal(signal.SIGINT)
-        said = run.communicate(timeout=60)
-    assert run.returncode == 130
-    assert_interrupted(*said)
-    assert (mine / "results.json").read_text() == "old"
-
-
-def test_ctrl_c_ends_several_processes_too(mine):
-    many(mine, 6000)
-    group = {"start_new_session": True, "preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    for delay in (0.9, 1.3):
-        with subprocess.Popen([PROGRAM, "run", "cases", "-n", "2"], cwd=mine, **pipes, **group) as run:
-            time.sleep(delay)
-            os.killpg(run.pid, signal.SIGINT)
-            try:
-                said = run.communicate(timeout=30)
-            except subprocess.TimeoutExpired:
-                os.killpg(run.pid, signal.SIGKILL)
-                pytest.fail("it does not end")
-        assert run.returncode == 130
-        assert_interrupted(*said)
-
-
 def test_a_kill_in_the_middle_leaves_the_old_file(mine):
     many(mine, 4000)
     (mine / "results.json").write_text("old")

@@ -103,6 +103,14 @@ def test_results_on_stdout_are_not_written_in_part(slow):
     assert err.splitlines()[-1] == "interrupted after 2 of 4 cases: no results are written"
 
 
+def test_before_the_first_case_a_word_is_enough(slow):
+    asleep = "import time\nfrom pathlib import Path\nPath('ready').touch()\ntime.sleep(60)\n"
+    (slow / "kernel.py").write_text(asleep, encoding="utf-8")
+    code, out, err = interrupted(slow)
+    assert (code, out, err.strip()) == (130, "", "interrupted")
+    assert (slow / "results.json").read_text() == "old"
+
+
 def test_several_processes_die_and_what_they_found_is_shown(slow):
     (slow / "cases" / "a.yaml").write_text(
         "---\n".join(f"name: n{number}\n{QUICK}" for number in range(560)), encoding="utf-8"
