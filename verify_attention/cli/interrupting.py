@@ -1,4 +1,4 @@
-"""Ctrl-C: none is lost; during a run the first shows what is known, the second ends at once."""
+"""Ctrl-C: one that Python ignores comes again; during a run the first shows what is known, the second ends at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATER = 0.01
 @contextmanager
 def none_lost() -> Iterator[None]:
     """Let a Ctrl-C come again that came where Python ignores exceptions: `__del__`, or a weak reference's callback."""
-    before = sys.unraisablehook
+    before, here = sys.unraisablehook, threading.get_ident()
 
     def heeded(ignored: sys.UnraisableHookArgs) -> None:
         if not isinstance(ignored.exc_value, KeyboardInterrupt):
@@ -31,7 +31,7 @@ def none_lost() -> Iterator[None]:
             return
         if signal.getsignal(signal.SIGINT) is _at_once:  # the user's first, still
             signal.signal(signal.SIGINT, _first)
-        again = threading.Timer(LATER, _interrupt)
+        again = threading.Timer(LATER, _interrupt, (here,))
         again.daemon = True
         again.start()
 
@@ -56,12 +56,12 @@ def twice_ends_at_once() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _interrupt() -> None:
-    """Interrupt the main thread, also where it waits, as far as the system can."""
+def _interrupt(thread: int) -> None:
+    """Interrupt the thread that commands run in, also where it waits, as far as the system can."""
     if sys.platform == "win32":
         _thread.interrupt_main()
     else:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        signal.pthread_kill(thread, signal.SIGINT)
 
 
 def _first(_number: int, _frame: FrameType | None) -> None:
